@@ -1,0 +1,180 @@
+"""Votes and costs to radius and interval, for the median of an odd number of votes.
+
+This module never sees a row: it knows votes, how far each can move, and which blocks they share.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from poisonproof.cover import Effort, minimum_cover
+
+if TYPE_CHECKING:
+    import scipy.sparse as sp
+    from numpy.typing import NDArray
+
+    from poisonproof.costs import Reach
+    from poisonproof.cover import CoverBounds
+
+__all__ = ["Ballot", "Radii", "interval", "median", "radii"]
+
+
+class Radii(NamedTuple):
+    """Radius and attack of every row, and how they were found."""
+
+    radius: NDArray[np.int64]
+    attack: NDArray[np.int64]
+    unbreakable: NDArray[np.bool_]
+    trusted_solver: NDArray[np.bool_]
+    method: str
+
+
+@dataclass(frozen=True, eq=False)
+class Ballot:
+    """The votes on some rows, with everything that decides how they can be moved.
+
+    Parameters
+    ----------
+    reach : Reach (max_cost, n_submodels, n_rows)
+        How far each vote can move; entry 0 is the vote.
+    incidence : sparse bool array (n_submodels, n_blocks), or None
+        Which submodel trains on which blocks; None where each has one block to itself.
+    capacity : int64 array (n_submodels,), or None
+        How many units a submodel has, where the attacker can only touch units that are there.
+    n_units : int
+        How many units there are in all.
+    """
+
+    reach: Reach
+    incidence: sp.csr_array | None
+    capacity: NDArray[np.int64] | None
+    n_units: int
+
+    @property
+    def votes(self) -> NDArray[np.float64]:
+        """The votes themselves, ``(n_submodels, n_rows)``."""
+        return self.reach.high[0]
+
+    def mirrored(self) -> Ballot:
+        """The ballot of the negated problem: its upper side is this one's lower side."""
+        mirror = type(self.reach)(-self.reach.high, -self.reach.low)
+        return Ballot(mirror, self.incidence, self.capacity, self.n_units)
+
+
+def median(votes: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The median of an odd number of votes, one per row: a vote that was cast, never a mean of two.
+
+    Examples
+    --------
+    >>> median(np.array([[1.0], [9.0], [2.0]])).tolist()
+    [2.0]
+    """
+    middle = len(votes) // 2
+    by_row = np.ascontiguousarray(votes.T)
+    by_row.partition(middle, axis=1)
+    return by_row[:, middle].copy()
+
+
+def radii(
+    ballot: Ballot,
+    lower: NDArray[np.float64],
+    upper: NDArray[np.float64],
+    *,
+    effort: Effort = "fast",
+    time_limit: float | None = None,
+) -> Radii:
+    """How many modifications the median withstands before it leaves ``[lower, upper]``.
+
+    Notes
+    -----
+    The attacker must break one side, so the two-sided radius is the smaller one, each side with its own costs
+    (THEORY §0). The attack is on the given costs; it is real where those are exact.
+    """
+    sides = [
+        _side(side, bound, effort, time_limit)
+        for side, bound in ((ballot, upper), (ballot.mirrored(), -lower))
+        if not np.all(bound == np.inf)
+    ]
+    if not sides:
+        sides = [_side(ballot, upper, effort, time_limit)]
+    # One more than all units stands for the cost of a side that cannot be broken: an attack on the other is cheaper.
+    never = ballot.n_units + 1
+    least = np.min([np.where(side.unbreakable, never, side.lower) for side in sides], axis=0)
+    attack = np.min([np.where(side.unbreakable, never, side.upper) for side in sides], axis=0)
+    return Radii(
+        radius=least - 1,
+        attack=attack,
+        unbreakable=np.all([side.unbreakable for side in sides], axis=0),
+        trusted_solver=np.any([side.trusted_solver for side in sides], axis=0),
+        method=sides[0].method,
+    )
+
+
+def _side(ballot: Ballot, upper: NDArray[np.float64], effort: Effort, time_limit: float | None) -> CoverBounds:
+    """The attacker's problem on the upper side: push a majority of the votes above ``upper``."""
+    costs = costs_of_leaving(ballot.reach, upper)
+    n_submodels = len(costs)
+    quota = np.full(len(upper), (n_submodels + 1) // 2, dtype=np.int64)
+    return minimum_cover(
+        ballot.incidence, costs, quota, movable=_movable(ballot.capacity, costs), effort=effort, time_limit=time_limit
+    )
+
+
+def costs_of_leaving(reach: Reach, upper: NDArray[np.float64]) -> NDArray[np.int8]:
+    """Least modifications that push each vote above ``upper``: 0 where it is above, ``(n_submodels, n_rows)``."""
+    if len(reach.high) == 1:
+        return (reach.high[0] <= upper).view(np.int8)
+    return np.count_nonzero(reach.high <= upper, axis=0).astype(np.int8)
+
+
+def _movable(capacity: NDArray[np.int64] | None, costs: NDArray[np.int8]) -> NDArray[np.bool_] | None:
+    """False where a vote costs more than its submodel has units: touching all of them is not enough."""
+    if capacity is None:
+        return None
+    return costs <= capacity[:, None]
+
+
+def interval(ballot: Ballot, budget: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """The lowest and highest value that ``budget`` modifications can give the median.
+
+    Notes
+    -----
+    At unit cost on disjoint blocks both ends are votes, ``budget`` places from the middle, and both are reached
+    (THEORY §3). Otherwise each end is the innermost value whose radius is at least the budget.
+    """
+    unit_cost = len(ballot.reach.high) == 1
+    if unit_cost and ballot.incidence is None and ballot.capacity is None:
+        return _order_statistics(ballot.votes, budget)
+    return -_highest(ballot.mirrored(), budget), _highest(ballot, budget)
+
+
+def _order_statistics(votes: NDArray[np.float64], budget: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    n_submodels, n_rows = votes.shape
+    middle = n_submodels // 2
+    if budget > middle:
+        return np.full(n_rows, -np.inf), np.full(n_rows, np.inf)
+    ordered = np.sort(votes, axis=0)
+    return ordered[middle - budget].copy(), ordered[middle + budget].copy()
+
+
+def _highest(ballot: Ballot, budget: int) -> NDArray[np.float64]:
+    """The least bound that ``budget`` modifications cannot pass, found by bisection over the values votes can reach."""
+    values = np.sort(ballot.reach.high.reshape(-1, ballot.reach.high.shape[-1]), axis=0)
+    n_values, n_rows = values.shape
+    columns = np.arange(n_rows)
+    # Invariant: values[last] holds (at n_values, which stands for +inf, everything does); all before first fail.
+    first, last = np.zeros(n_rows, dtype=np.int64), np.full(n_rows, n_values)
+    while np.any(first < last):
+        middle = (first + last) // 2
+        bound = values[np.minimum(middle, n_values - 1), columns]
+        side = _side(ballot, bound, "fast", None)
+        # Sound because only a proved lower bound on the attack's cost lets a value hold.
+        holds = side.unbreakable | (side.lower > budget)
+        open_rows = first < last
+        last = np.where(open_rows & holds, middle, last)
+        first = np.where(open_rows & ~holds, middle + 1, first)
+    ends = np.append(values, np.full((1, n_rows), np.inf), axis=0)
+    return ends[last, columns]

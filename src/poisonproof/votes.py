@@ -1,0 +1,169 @@
+"""Fit the submodels and collect their votes: seeds, threads, processes and progress live here and nowhere else."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from collections import Counter
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
+
+import numpy as np
+from joblib import Parallel, delayed, effective_n_jobs
+from sklearn.base import clone
+from threadpoolctl import threadpool_limits
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from numpy.typing import NDArray
+
+__all__ = ["Submodel", "each", "fit_submodel", "in_fixed_shape", "make_deterministic", "report_constants"]
+
+Reason = Literal["empty", "refused"]
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+_SHAPE_ROWS: Final = 128  # every prediction is made on this many rows, so that rounding never depends on the batch
+_SEED: Final = 0
+_BATCHES_PER_JOB: Final = 16
+
+
+@dataclass(frozen=True, eq=False)
+class Submodel:
+    """One submodel: a fitted estimator, or the declared constant where there is none.
+
+    Parameters
+    ----------
+    estimator : object or None
+        The fitted estimator; None votes the constant.
+    constant : float
+        The declared vote of rows that cannot be fitted, and of a row whose vote is not finite.
+    reason : {"empty", "refused"} or None
+        Why there is no estimator.
+    message : str
+        What the estimator said when it refused.
+    """
+
+    estimator: Any
+    constant: float
+    reason: Reason | None = None
+    message: str = ""
+
+    def vote(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The votes ``(n_rows,)``; each depends on its own row alone, not on the batch it came in."""
+        if self.estimator is None:
+            return np.full(len(X), self.constant)
+        return in_fixed_shape(self._predict, X)
+
+    def _predict(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
+        try:
+            votes = np.asarray(self.estimator.predict(X), dtype=np.float64).reshape(len(X))
+        except Exception:  # noqa: BLE001  whatever an estimator raises, rows it cannot predict get the constant
+            return np.full(len(X), self.constant)
+        return np.where(np.isfinite(votes), votes + 0.0, self.constant)
+
+
+def in_fixed_shape(
+    function: Callable[[NDArray[np.float64]], NDArray[np.float64]], X: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """``function`` of the rows, always called on the same number of them (the last call is filled up)."""
+    # Sound because linear algebra rounds differently for different shapes: with one shape, a value does not depend on
+    # how many rows were asked for together.
+    values = np.empty(len(X))
+    for start in range(0, len(X), _SHAPE_ROWS):
+        chunk = X[start : start + _SHAPE_ROWS]
+        padding = np.repeat(chunk[:1], _SHAPE_ROWS - len(chunk), axis=0)
+        values[start : start + len(chunk)] = function(np.concatenate([chunk, padding]))[: len(chunk)]
+    return values
+
+
+def make_deterministic(estimator: Any) -> Any:  # noqa: ANN401  any scikit-learn estimator
+    """A clone with a fixed seed and one thread wherever it has such parameters, nested ones included."""
+    copy = clone(estimator)
+    settings: dict[str, int] = {}
+    for name, value in copy.get_params(deep=True).items():
+        match name.split("__")[-1]:
+            case "random_state" if value is None:
+                settings[name] = _SEED
+            case "n_jobs" | "nthread" | "thread_count":
+                settings[name] = 1
+    return copy.set_params(**settings)
+
+
+def fit_submodel(template: Any, constant: float, X: NDArray[np.float64], y: NDArray[np.float64]) -> Submodel:  # noqa: ANN401
+    """A submodel trained on these rows and on nothing else.
+
+    Notes
+    -----
+    Whether the estimator refuses is a function of these rows too, so a refusal is a vote like any other.
+    """
+    if len(y) == 0:
+        return Submodel(None, constant, "empty")
+    try:
+        return Submodel(clone(template).fit(X, y), constant)
+    except Exception as error:  # noqa: BLE001  whatever an estimator raises, its rows get the constant
+        return Submodel(None, constant, "refused", str(error))
+
+
+def report_constants(submodels: Sequence[Submodel], n_rows: int, constant: float) -> None:
+    """Warn where submodels vote the declared constant, and say why."""
+    count = Counter(submodel.reason for submodel in submodels)
+    why = []
+    if count["empty"]:
+        more = " (there are more partitions than rows)" if len(submodels) > n_rows else ""
+        why.append(f"{count['empty']} of {len(submodels)} submodels have no rows{more}")
+    if count["refused"]:
+        message = next(submodel.message for submodel in submodels if submodel.reason == "refused")
+        first_line = (message.splitlines() or ["no message"])[0]
+        why.append(f"{count['refused']} of {len(submodels)} were refused by the estimator ({first_line})")
+    if why:
+        text = f"{'; '.join(why)}: they vote the declared empty_value={constant:g}"
+        warnings.warn(text, UserWarning, stacklevel=3)
+
+
+def each(function: Callable[[Item], Result], items: Sequence[Item], n_jobs: int | None, doing: str) -> list[Result]:
+    """``function`` of every item, in order, on one numerical thread each, with progress on a terminal."""
+    jobs = effective_n_jobs(n_jobs)
+    # Batches keep the cost of handing work to a process small against the work.
+    size = max(1, -(-len(items) // (_BATCHES_PER_JOB * jobs)))
+    batches = [items[start : start + size] for start in range(0, len(items), size)]
+    results: list[Result] = []
+    with _progress(doing, len(items)) as advance:
+        for batch in _run(function, batches, jobs, n_jobs):
+            results.extend(batch)
+            advance(len(batch))
+    return results
+
+
+def _run(
+    function: Callable[[Item], Result], batches: list[Sequence[Item]], jobs: int, n_jobs: int | None
+) -> Iterator[list[Result]]:
+    if jobs == 1 or len(batches) < 2:
+        with threadpool_limits(limits=1):
+            yield from ([function(item) for item in batch] for batch in batches)
+    else:
+        yield from Parallel(n_jobs=n_jobs, return_as="generator")(
+            delayed(_in_one_thread)(function, batch) for batch in batches
+        )
+
+
+def _in_one_thread(function: Callable[[Item], Result], batch: Sequence[Item]) -> list[Result]:
+    # Sound because one thread fixes the order of floating-point sums, on any number of processes.
+    with threadpool_limits(limits=1):
+        return [function(item) for item in batch]
+
+
+@contextmanager
+def _progress(doing: str, total: int) -> Iterator[Callable[[int], None]]:
+    """A bar on standard error while a person watches, nothing elsewhere."""
+    if not sys.stderr.isatty():
+        yield lambda _: None
+        return
+    from rich.console import Console  # noqa: PLC0415  not needed where nobody watches
+    from rich.progress import Progress  # noqa: PLC0415
+
+    with Progress(console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(doing, total=total)
+        yield lambda done: bar.advance(task, done)
