@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from html import escape
+from numbers import Real
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -232,7 +233,7 @@ def bounds_of(
         return _explicit_bounds(len(prediction), lower, upper)
     if lower is not None or upper is not None:
         raise ParameterError("within= and lower=/upper= were both given; give one of them")
-    if not np.isscalar(within) or not np.isfinite(within) or within < 0:
+    if not isinstance(within, Real) or not np.isfinite(within) or within < 0:
         raise ParameterError(f"within={within!r} must be a finite number of at least 0")
     reach = within * np.abs(prediction) if relative else np.full_like(prediction, within)
     # Sound because these bounds are constants of the observed data, and any constants may be certified.

@@ -91,7 +91,7 @@ def radii(
     Notes
     -----
     The attacker must break one side, so the two-sided radius is the smaller one, each side with its own costs
-    (THEORY §0). The attack is on the given costs; it is real where those are exact.
+    (docs/theory.md, section 1). The attack is on the given costs; it is real where those are exact.
     """
     sides = [
         _side(side, bound, effort, time_limit)
@@ -143,7 +143,7 @@ def interval(ballot: Ballot, budget: int) -> tuple[NDArray[np.float64], NDArray[
     Notes
     -----
     At unit cost on disjoint blocks both ends are votes, ``budget`` places from the middle, and both are reached
-    (THEORY §3). Otherwise each end is the innermost value whose radius is at least the budget.
+    (docs/theory.md, section 3). Otherwise each end is the innermost value whose radius is at least the budget.
     """
     unit_cost = len(ballot.reach.high) == 1
     if unit_cost and ballot.incidence is None and ballot.capacity is None:

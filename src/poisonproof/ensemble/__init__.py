@@ -1,0 +1,5 @@
+"""Certified ensembles: thin scikit-learn faces over blocks, votes, costs and bounds. No mathematics here."""
+
+from poisonproof.ensemble.regressor import CertifiedRegressor
+
+__all__ = ["CertifiedRegressor"]
