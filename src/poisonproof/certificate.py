@@ -12,8 +12,6 @@ import numpy as np
 from poisonproof.errors import DataError, MissingExtraError, ParameterError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from numpy.typing import NDArray
 
     from poisonproof.threat import Threat
@@ -291,11 +289,12 @@ def _pandas_frame(columns: dict[str, Any]) -> Any:  # noqa: ANN401
 
 
 def _html_table(columns: dict[str, NDArray[Any]], caption: str, count: int) -> str:
-    show: Callable[[Any], str] = lambda value: _number(value) if isinstance(value, float) else str(value)  # noqa: E731
     head = "".join(f"<th>{escape(name)}</th>" for name in columns)
-    rows = "".join(
-        "<tr>" + "".join(f"<td>{escape(show(np.asarray(column[row]).item()))}</td>" for column in columns.values()) + "</tr>"
-        for row in range(min(count, _SHOWN_ROWS))
-    )
+    rows = "".join(_html_row([column[row] for column in columns.values()]) for row in range(min(count, _SHOWN_ROWS)))
     more = f"<p>… and {count - _SHOWN_ROWS:,} more rows</p>" if count > _SHOWN_ROWS else ""
     return f"<table><caption>{escape(caption)}</caption><tr>{head}</tr>{rows}</table>{more}"
+
+
+def _html_row(values: list[Any]) -> str:
+    shown = (_number(float(value)) if isinstance(value, float | np.floating) else str(value) for value in values)
+    return "<tr>" + "".join(f"<td>{escape(text)}</td>" for text in shown) + "</tr>"

@@ -1,0 +1,110 @@
+"""What single cells hold: a number, a category, or nothing.
+
+A table's reader may give a column another type because of one odd row: whole numbers become floats beside a missing
+value, and objects beside text. So a cell's meaning never depends on the type of its column: 1, 1.0 and "1" are one
+category, and text is never a number.
+"""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from reprlib import repr as shown
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from poisonproof.errors import SchemaError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from numpy.typing import NDArray
+
+__all__ = ["MISSING", "UNKNOWN", "Label", "codes_of", "is_missing", "label_text", "numbers_of", "row_phrase", "shown"]
+
+Label = str | bool | int | float
+
+UNKNOWN: Final = -1
+MISSING: Final = -2
+_UNSEEN: Final = -3
+
+_NUMBERS: Final = (int, float, np.bool_, np.integer, np.floating)
+_ABSENT_TYPES: Final = ("NoneType", "NAType", "NaTType")  # None, and what pandas writes for it
+
+
+def numbers_of(column: str, values: NDArray[Any]) -> NDArray[np.float64]:
+    """The numbers of a column ``(n_rows,)``, NaN where a cell is missing; always a new array."""
+    if values.dtype.kind in "biuf":
+        return values.astype(np.float64)
+    cells = values.tolist()
+    types = _checked_types(column, cells, (*_NUMBERS, Decimal), "numbers are expected")
+    if types & {"NAType", "NaTType"}:
+        cells = [None if is_missing(cell) else cell for cell in cells]
+    try:
+        return np.array(cells, dtype=np.float64)
+    except (OverflowError, ValueError):
+        raise SchemaError(
+            f"column {column!r} holds a number that floats cannot hold; numbers up to 1e308 are read"
+        ) from None
+
+
+def codes_of(column: str, values: NDArray[Any], lookup: Mapping[str, int]) -> NDArray[np.int64]:
+    """The place of each cell's text in ``lookup``, ``(n_rows,)``; UNKNOWN and MISSING are negative."""
+    if values.dtype.kind in "biuf":
+        distinct, which = np.unique(values, return_inverse=True)
+        return np.array([_code(cell, lookup) for cell in distinct.tolist()], dtype=np.int64)[which]
+    cells = values.tolist()
+    _checked_types(column, cells, (str, *_NUMBERS), "text, numbers or booleans are expected")
+    codes = np.array([lookup.get(cell, _UNSEEN) for cell in cells], dtype=np.int64)
+    # 1 and True are one key of a dict, but two categories: so the type is part of the key.
+    seen: dict[tuple[type, object], int] = {}
+    for row in np.flatnonzero(codes == _UNSEEN).tolist():
+        cell = cells[row]
+        key = (type(cell), cell)
+        if key not in seen:
+            seen[key] = _code(cell, lookup)
+        codes[row] = seen[key]
+    return codes
+
+
+def label_text(label: Label) -> str:
+    """The text by which a category is compared: ``1``, ``1.0`` and ``"1"`` are the same.
+
+    Examples
+    --------
+    >>> [label_text(label) for label in (1, 1.0, "1", 1.5, True)]
+    ['1', '1', '1', '1.5', 'True']
+    """
+    if isinstance(label, str):
+        return label
+    if isinstance(label, bool | np.bool_):
+        return str(bool(label))
+    if isinstance(label, float | np.floating) and not float(label).is_integer():
+        return repr(float(label))
+    return str(int(label))
+
+
+def is_missing(cell: Any) -> bool:  # noqa: ANN401  a cell of any table
+    """Whether a cell is None, NaN, or pandas' NA or NaT."""
+    return type(cell).__name__ in _ABSENT_TYPES or (isinstance(cell, float | np.floating) and bool(np.isnan(cell)))
+
+
+def row_phrase(rows: NDArray[np.bool_]) -> str:
+    """Which rows are meant: ``row 3 and 2 more rows``, counted from 0."""
+    more = int(rows.sum()) - 1
+    return f"row {int(np.argmax(rows))}" + (f" and {more} more row{'s' * (more > 1)}" if more else "")
+
+
+def _code(cell: Any, lookup: Mapping[str, int]) -> int:  # noqa: ANN401  a cell of any table
+    return MISSING if is_missing(cell) else lookup.get(label_text(cell), UNKNOWN)
+
+
+def _checked_types(column: str, cells: list[Any], allowed: tuple[type, ...], expected: str) -> set[str]:
+    types = set(map(type, cells))
+    strange = {kind for kind in types if not issubclass(kind, allowed) and kind.__name__ not in _ABSENT_TYPES}
+    if strange:
+        row = next(row for row, cell in enumerate(cells) if type(cell) in strange)
+        raise SchemaError(
+            f"column {column!r}, row {row}: {shown(cells[row])} is of type {type(cells[row]).__name__}; {expected}"
+        )
+    return {kind.__name__ for kind in types}
