@@ -1,0 +1,138 @@
+"""Which number of neighbours (or radius, or depth) certifies most at a wanted radius, judged by trusted rows alone."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+from sklearn.base import clone, is_classifier
+
+from poisonproof.certificate import bounds_of
+from poisonproof.errors import DataError, ParameterError
+from poisonproof.partition import blocks_of, canonical, content_digests
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import ArrayLike, NDArray
+
+__all__ = ["Choice", "choose_parameter"]
+
+_SCALED: Final = "n_neighbors"
+
+
+@dataclass(frozen=True, eq=False)
+class Choice:
+    """The candidate that certified the most trusted rows, and how every candidate fared.
+
+    Parameters
+    ----------
+    value : int or float
+        The chosen candidate.
+    candidates : array (n_candidates,)
+        All of them.
+    certified : float array (n_candidates,)
+        Share of trusted rows certified at the wanted radius, for each candidate.
+    """
+
+    value: Any
+    candidates: NDArray[Any]
+    certified: NDArray[np.float64]
+
+
+def choose_parameter(
+    model: Any,  # noqa: ANN401  any certified estimator
+    X: ArrayLike,
+    y: ArrayLike,
+    candidates: Sequence[float],
+    *,
+    radius: int,
+    n_rows: int,
+    parameter: str = _SCALED,
+    within: float | None = None,
+    relative: bool = True,
+    n_folds: int = 5,
+) -> Choice:
+    """The candidate that certifies the most trusted rows at a wanted radius.
+
+    Parameters
+    ----------
+    model : estimator
+        A certified model with all its other parameters set; it is not fitted.
+    X : array or frame (n_trusted, n_features)
+        Rows that the attacker cannot touch.
+    y : array (n_trusted,)
+        Their targets or labels.
+    candidates : sequence of numbers
+        Values to try; of equally good ones the first is taken.
+    radius : int
+        The radius that predictions should withstand.
+    n_rows : int
+        Roughly how many training rows the final model will have. A declared number: not counted from rows that the
+        attacker can insert.
+    parameter : str, default="n_neighbors"
+        The parameter to choose; "radius" or "depth" for models that have those.
+    within, relative
+        Regression: how far from its true target a prediction may be, as for ``certify``.
+    n_folds : int, default=5
+        Trusted rows are cut into so many folds; each is certified by a model of the others.
+
+    Notes
+    -----
+    Certificates hold for a value that is fixed before the untrusted rows are seen: choosing it by models that were
+    trained on them would let the attacker choose it. So trusted rows stand in for all rows, and what grows with their
+    number (the wanted radius, and a number of neighbours) is scaled down with it. Below ``n_rows / radius`` trusted
+    rows the scaled radius is 1 and the choice is cautious.
+
+    Examples
+    --------
+    >>> from poisonproof.neighbors import CertifiedNeighborsRegressor
+    >>> X = np.linspace(0, 1, 500).reshape(-1, 1)
+    >>> choice = choose_parameter(
+    ...     CertifiedNeighborsRegressor(), X, X[:, 0], [5, 51, 351], radius=20, n_rows=1000, within=0.1, relative=False)
+    >>> choice.value
+    51
+    """
+    if len(candidates) == 0:
+        raise ParameterError("candidates is empty; give at least one value to try")
+    if radius < 0:
+        raise ParameterError(f"radius={radius} must be at least 0")
+    rows, targets = canonical(X), np.asarray(y)
+    folds = blocks_of(content_digests(rows), n_folds)
+    if len(rows) < 2 or len(np.unique(folds)) < 2:
+        raise DataError(f"{len(rows)} trusted rows fill fewer than two folds; give more rows")
+    if n_rows < len(rows):
+        raise ParameterError(f"n_rows={n_rows} must be at least the {len(rows)} trusted rows")
+    low, high = _bounds(model, targets, within, relative=relative)
+    certified = np.zeros((len(candidates), len(rows)), dtype=np.bool_)
+    for fold in np.unique(folds):
+        held, known = folds == fold, folds != fold
+        share = np.count_nonzero(known) / n_rows
+        for number, candidate in enumerate(candidates):
+            value = _odd(candidate * share) if parameter == _SCALED else candidate
+            fitted = clone(model).set_params(**{parameter: value}).fit(rows[known], targets[known])
+            asked = {"y": targets[held]} if is_classifier(model) else {"lower": low[held], "upper": high[held]}
+            certified[number, held] = fitted.certify(rows[held], **asked).radius >= np.ceil(radius * share)
+    shares = certified.mean(axis=1)
+    return Choice(candidates[int(np.argmax(shares))], np.asarray(candidates), shares)
+
+
+def _bounds(
+    model: Any,  # noqa: ANN401  as above
+    targets: NDArray[Any],
+    within: float | None,
+    *,
+    relative: bool,
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """How far the prediction of each trusted row may be from its target; a classifier needs none."""
+    if is_classifier(model):
+        return np.empty(len(targets)), np.empty(len(targets))
+    if within is None:
+        raise ParameterError("within is missing; say how far from its target a prediction may be")
+    return bounds_of(targets.astype(np.float64), None, None, within, relative=relative)
+
+
+def _odd(count: float) -> int:
+    """The odd number nearest to a count, at least 1."""
+    return max(1, 2 * round((count - 1) / 2) + 1)

@@ -1,0 +1,51 @@
+"""What instance-based models are told rather than learn: offsets, budgets, and the sources they cannot use."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from poisonproof.errors import DataError, ParameterError, ParameterTypeError, ThreatError
+from poisonproof.votes import in_fixed_shape
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from numpy.typing import NDArray
+
+    Offset = Callable[[NDArray[np.float64]], NDArray[np.float64]]
+
+__all__ = ["check_budget", "offset_of", "refuse_groups"]
+
+
+def offset_of(offset: Offset | None, rows: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The declared offset of each row, ``(n_rows,)``; zeros where none is declared."""
+    if offset is None:
+        return np.zeros(len(rows))
+    if not callable(offset):
+        raise ParameterTypeError(f"offset={offset!r} must be a function of one block of rows, or None")
+    values = in_fixed_shape(offset, rows)
+    if not np.isfinite(values).all():
+        worst = int(np.argmin(np.isfinite(values)))
+        raise DataError(f"offset is {values[worst]} in row {worst}; it must be finite for every row")
+    return values
+
+
+def check_budget(budget: int) -> int:
+    """The budget, if it is a whole number of modifications."""
+    if isinstance(budget, bool) or not isinstance(budget, int | np.integer):
+        raise ParameterTypeError(f"budget={budget!r} must be an integer")
+    if budget < 0:
+        raise ParameterError(f"budget={budget} must be at least 0")
+    return int(budget)
+
+
+def refuse_groups(groups: object, model: object) -> None:
+    """An error where sources are given to a model that cannot count them."""
+    if groups is not None:
+        raise ThreatError(
+            f"groups were given, but {type(model).__name__} counts rows: one source can insert any number of "
+            "neighbours, so against insertions no certificate exists; use CertifiedRegressor or CertifiedClassifier "
+            "with partition_by='source'"
+        )
