@@ -1,0 +1,120 @@
+"""The command line's entrance: which commands there are, and what becomes of errors, interrupts and broken pipes."""
+
+from __future__ import annotations
+
+import os
+import sys
+import warnings
+from contextlib import contextmanager
+from difflib import get_close_matches
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final, NoReturn
+
+import click
+
+from poisonproof.errors import PoisonproofError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+__all__ = ["app", "main"]
+
+USAGE_OR_INPUT_ERROR: Final = 2
+INTERRUPTED: Final = 130  # 128 + SIGINT, as shells count
+PIPE_CLOSED: Final = 141  # 128 + SIGPIPE
+
+_COMMANDS: Final = {
+    "demo": "Certify the bundled diamonds and compare with the published figures.",
+    "schema": "Propose an encoding from a table of trusted rows.",
+    "fit": "Train a certified model on a table and save it.",
+    "certify": "Certify the predictions for the rows of a table.",
+    "evaluate": "Measure certified accuracy on rows with known targets.",
+    "doctor": "Check this installation.",
+}
+
+
+class Application(click.Group):
+    """A group whose commands are imported when they are run, and whose errors are one sentence each."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002  click's signature
+        """The commands in the order in which a newcomer needs them."""
+        return list(_COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """The command of this name, imported now."""
+        if cmd_name not in _COMMANDS:
+            near = get_close_matches(cmd_name, _COMMANDS, n=1)
+            hint = f"did you mean {near[0]!r}?" if near else f"use one of {', '.join(_COMMANDS)}"
+            raise click.UsageError(f"there is no command {cmd_name!r}; {hint}", ctx)
+        command: click.Command = import_module(f"poisonproof.cli.{cmd_name}").command
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002  click's signature
+        """The list of commands, without importing any of them."""
+        with formatter.section("Commands"):
+            formatter.write_dl(list(_COMMANDS.items()))
+
+    def invoke(self, ctx: click.Context) -> Any:  # noqa: ANN401  click's signature
+        """Run the command; an interrupt or a closed pipe ends it quietly."""
+        try:
+            result = super().invoke(ctx)
+            sys.stdout.flush()
+        except KeyboardInterrupt:
+            click.echo("Interrupted.", err=True)
+            ctx.exit(INTERRUPTED)
+        except BrokenPipeError:
+            _silence_stdout()
+            ctx.exit(PIPE_CLOSED)
+        return result
+
+    def main(self, *args: Any, **extra: Any) -> NoReturn:  # noqa: ANN401  click's signature
+        """Run with these arguments and exit: 0 done, 1 a gate failed, 2 usage or input error."""
+        try:
+            with _plain_warnings():
+                code = super().main(*args, **extra | {"standalone_mode": False})
+        except click.Abort:
+            click.echo("Interrupted.", err=True)
+            code = INTERRUPTED
+        except click.ClickException as error:
+            error.show()
+            code = USAGE_OR_INPUT_ERROR
+        except (PoisonproofError, OSError, MemoryError) as error:
+            click.echo(f"Error: {_sentence(error)}", err=True)
+            code = USAGE_OR_INPUT_ERROR
+        sys.exit(code or 0)
+
+
+@click.group(cls=Application, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="poisonproof")
+def app() -> None:
+    """Train models whose predictions come with a proof against poisoned training data."""
+
+
+def main() -> NoReturn:
+    """Run the command line."""
+    app.main()
+
+
+def _sentence(error: BaseException) -> str:
+    return " ".join(str(error).split()) or type(error).__name__
+
+
+@contextmanager
+def _plain_warnings() -> Iterator[None]:
+    """Warnings meant for the user as one line on standard error, each once; notes to developers not at all."""
+
+    def show(message: Warning | str, *_: object, **__: object) -> None:
+        click.echo(f"Warning: {' '.join(str(message).split())}", err=True)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        warnings.simplefilter("once", UserWarning)
+        warnings.showwarning = show
+        yield
+
+
+def _silence_stdout() -> None:
+    """Send what is still buffered nowhere, so that Python's last flush does not complain either."""
+    sink = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(sink, sys.stdout.fileno())
+    os.close(sink)

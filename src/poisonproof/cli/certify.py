@@ -1,0 +1,117 @@
+"""``poisonproof certify``: radii or intervals for the rows of a table."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from poisonproof.cli.report import Report, output_options
+from poisonproof.errors import ParameterError
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from poisonproof.certificate import Certificate, Interval
+    from poisonproof.cli.deployed import Deployed
+
+__all__ = ["command"]
+
+
+@click.command("certify")
+@click.argument("model", type=click.Path(path_type=Path))
+@click.argument("rows", type=click.Path(path_type=Path))
+@click.option("--lower", metavar="COLUMN|NUMBER", help="Least allowed prediction.")
+@click.option("--upper", metavar="COLUMN|NUMBER", help="Greatest allowed prediction.")
+@click.option("--within", type=float, help="Allowed distance from the prediction, as a share of it.")
+@click.option("--target", metavar="COLUMN", help="With --within: the distance from this column's values instead.")
+@click.option("--absolute", is_flag=True, help="With --within: a distance in the target's units, not a share.")
+@click.option("--budget", type=int, help="Where so many modifications can move each prediction, instead of radii.")
+@click.option("--trust", multiple=True, metavar="TYPE", help="A type the model file may build; repeatable.")
+@click.option("-o", "--output", type=click.Path(path_type=Path), help="Write to this file (.csv, .json, .md, .txt).")
+@output_options
+def command(
+    model: Path,
+    rows: Path,
+    *,
+    trust: tuple[str, ...],
+    output: Path | None,
+    form: str | None,
+    **asked: Any,  # noqa: ANN401  what is to be proved, by click's names
+) -> None:
+    """Certify the predictions of MODEL for ROWS, a CSV or Parquet file.
+
+    Say what each prediction must stay within: --lower and --upper (both inclusive, one may be left out), or --within;
+    or ask with --budget how far it can be moved.
+    """
+    from poisonproof.cli.deployed import Deployed  # noqa: PLC0415  a fast --help
+    from poisonproof.cli.tables import read_table  # noqa: PLC0415
+
+    _check_asked(asked)
+    deployed = Deployed.open(model, trust)
+    named = {name: float for name in (asked["target"], *map(_column_name, (asked["lower"], asked["upper"]))) if name}
+    frame = read_table(rows, named | deployed.schema.column_types)
+    _report(_proof(deployed, frame, asked)).emit(form, output)
+
+
+def _check_asked(asked: dict[str, Any]) -> None:
+    bounds = asked["lower"] is not None or asked["upper"] is not None
+    ways = [name for name, given in (("--lower/--upper", bounds), ("--within", asked["within"] is not None)) if given]
+    ways += ["--budget"] if asked["budget"] is not None else []
+    if len(ways) != 1:
+        given = " and ".join(ways) if ways else "none"
+        raise ParameterError(f"one of --lower/--upper, --within and --budget is needed; given: {given}")
+    if asked["within"] is None and (asked["target"] is not None or asked["absolute"]):
+        raise ParameterError("--target and --absolute say what --within means; give --within too")
+
+
+def _proof(deployed: Deployed, frame: Any, asked: dict[str, Any]) -> Certificate | Interval:  # noqa: ANN401
+    from poisonproof.cli.deployed import around_truth  # noqa: PLC0415  a fast --help
+    from poisonproof.cli.tables import numbers_in  # noqa: PLC0415
+
+    X = deployed.schema.transform(frame)
+    if asked["budget"] is not None:
+        return deployed.interval(X, asked["budget"])
+    if asked["within"] is None:
+        return deployed.certify(X, _bound(frame, asked["lower"]), _bound(frame, asked["upper"]))
+    relative = not asked["absolute"]
+    if asked["target"] is None:
+        return deployed.certify_within(X, asked["within"], relative=relative)
+    return deployed.certify(X, *around_truth(numbers_in(frame, asked["target"]), asked["within"], relative=relative))
+
+
+def _bound(frame: Any, given: str | None) -> NDArray[np.float64] | None:  # noqa: ANN401
+    import numpy as np  # noqa: PLC0415  a fast --help
+
+    from poisonproof.cli.tables import numbers_in  # noqa: PLC0415  a fast --help
+
+    if given is None:
+        return None
+    name = _column_name(given)
+    return np.array(float(given)) if name is None else numbers_in(frame, name)
+
+
+def _column_name(given: str | None) -> str | None:
+    """The name of a column, or None where a number was given, or nothing."""
+    if given is None:
+        return None
+    try:
+        float(given)
+    except ValueError:
+        return given
+    return None
+
+
+def _report(proof: Certificate | Interval) -> Report:
+    from poisonproof.certificate import Certificate  # noqa: PLC0415  a fast --help
+    from poisonproof.store import certificate_document  # noqa: PLC0415
+
+    document = certificate_document(proof)
+    names = ("prediction", "lower", "upper", "radius", "attack", "exact", "unbreakable")
+    columns = {"row": list(range(len(proof)))} | {name: document[name] for name in names if name in document}
+    constants = {name: [document[name]] * len(proof) for name in ("budget", "threat", "unit") if name in document}
+    if isinstance(proof, Certificate):
+        return Report(columns | constants, document, [f"{proof.summary()}."])
+    return Report(columns | constants, document, [f"Row 0: {proof.summary(0)} ({proof.method})."])

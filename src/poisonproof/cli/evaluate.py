@@ -1,0 +1,114 @@
+"""``poisonproof evaluate``: certified accuracy on rows with known targets."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from poisonproof.cli.report import DOCUMENT_VERSION, Report, output_options
+from poisonproof.errors import ParameterError
+
+if TYPE_CHECKING:
+    from poisonproof.certificate import Certificate
+    from poisonproof.cli.deployed import Deployed
+    from poisonproof.evaluate import CertifiedAccuracy
+
+__all__ = ["command"]
+
+GATE_FAILED = 1
+
+
+def _radii(ctx: click.Context, param: click.Parameter, value: str) -> tuple[int, ...]:
+    """Integers separated by commas."""
+    try:
+        radii = tuple(int(part) for part in value.split(","))
+    except ValueError:
+        raise click.BadParameter(f"{value!r} must be integers separated by commas, as in 1,35,70", ctx, param) from None
+    if min(radii) < 0:
+        raise click.BadParameter(f"{value!r} contains a negative radius; every radius must be at least 0", ctx, param)
+    return radii
+
+
+@click.command("evaluate")
+@click.argument("model", type=click.Path(path_type=Path))
+@click.argument("rows", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.option("--radii", callback=_radii, default="0,1,5,10,25,50,100", show_default=True, help="Radii to ask for.")
+@click.option("--within", type=float, default=0.15, show_default=True, help="Allowed error, as a share of the target.")
+@click.option("--absolute", is_flag=True, help="--within is in the target's units, not a share.")
+@click.option("--target", metavar="COLUMN", help="Column of the true values.  [default: the model's target]")
+@click.option("--require-radius", type=int, metavar="RADIUS", help="Gate: exit with 1 unless enough rows reach this.")
+@click.option("--at-least", type=float, metavar="SHARE", help="Gate: the share of rows that must reach it.")
+@click.option("--trust", multiple=True, metavar="TYPE", help="A type the model file may build; repeatable.")
+@click.option("-o", "--output", type=click.Path(path_type=Path), help="Write to this file (.csv, .json, .md, .txt).")
+@output_options
+def command(
+    model: Path,
+    rows: tuple[Path, ...],
+    *,
+    radii: tuple[int, ...],
+    within: float,
+    absolute: bool,
+    target: str | None,
+    require_radius: int | None,
+    at_least: float | None,
+    trust: tuple[str, ...],
+    output: Path | None,
+    form: str | None,
+) -> int:
+    """Measure the certified accuracy of MODEL on ROWS: the share of rows that stay near their true value.
+
+    Several files of rows are several trials: the mean and the standard deviation over them are reported.
+    """
+    from poisonproof.cli.deployed import Deployed  # noqa: PLC0415  a fast --help
+    from poisonproof.evaluate import certified_accuracy  # noqa: PLC0415
+
+    _check_gate(require_radius, at_least)
+    deployed = Deployed.open(model, trust)
+    trials = [_certified(deployed, path, target, within, relative=not absolute) for path in rows]
+    accuracy = certified_accuracy(trials, radii)
+    gate = None
+    if require_radius is not None:
+        reached = certified_accuracy(trials, [require_radius]).at(require_radius)
+        gate = {
+            "radius": require_radius,
+            "at_least": at_least,
+            "reached": reached,
+            "passed": reached >= (at_least or 0),
+        }
+    _report(accuracy, gate).emit(form, output)
+    if gate is None or gate["passed"]:
+        return 0
+    click.echo(
+        f"Gate failed: {gate['reached']:.1%} of rows have radius {require_radius}, {at_least:.1%} must.", err=True
+    )
+    return GATE_FAILED
+
+
+def _check_gate(require_radius: int | None, at_least: float | None) -> None:
+    if (require_radius is None) != (at_least is None):
+        raise ParameterError("--require-radius and --at-least belong together; give both or neither")
+    if require_radius is not None and require_radius < 0:
+        raise ParameterError(f"--require-radius {require_radius} must be at least 0")
+    if at_least is not None and not 0 <= at_least <= 1:
+        raise ParameterError(f"--at-least {at_least:g} must be a share from 0 to 1")
+
+
+def _certified(deployed: Deployed, path: Path, target: str | None, within: float, *, relative: bool) -> Certificate:
+    from poisonproof.cli.deployed import around_truth  # noqa: PLC0415  a fast --help
+    from poisonproof.cli.tables import numbers_in, read_table  # noqa: PLC0415
+
+    name = target or deployed.target.name
+    frame = read_table(path, deployed.schema.column_types | {name: float})
+    X, truth = deployed.schema.transform(frame), numbers_in(frame, name)
+    return deployed.certify(X, *around_truth(truth, within, relative=relative))
+
+
+def _report(accuracy: CertifiedAccuracy, gate: dict[str, Any] | None) -> Report:
+    record = accuracy.to_dict()
+    return Report(
+        columns={"radius": record["radius"], "certified accuracy": record["certified_accuracy"], "sd": record["sd"]},
+        document={"schema_version": DOCUMENT_VERSION, "kind": "evaluation"} | record | {"gate": gate},
+        notes=[accuracy.summary()],
+    )

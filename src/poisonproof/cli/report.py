@@ -1,0 +1,144 @@
+"""What a command says: one table, as text, CSV, JSON or Markdown, on standard output or in a file."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import shutil
+import sys
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+import click
+
+from poisonproof.errors import ParameterError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from pathlib import Path
+
+__all__ = ["DOCUMENT_VERSION", "Report", "output_options"]
+
+Command = TypeVar("Command", bound="Callable[..., Any]")
+
+DOCUMENT_VERSION: Final = 1
+_FORMATS: Final = ("table", "csv", "json", "md")
+_SUFFIXES: Final = {".csv": "csv", ".json": "json", ".md": "md", ".txt": "table"}
+_SHOWN_ROWS: Final = 20
+_WIDE: Final = 200  # a file or a pipe has no width: wide enough for every table here
+
+
+def output_options(command: Command) -> Command:
+    """``--format`` for a command that prints a report."""
+    allowed = click.Choice(_FORMATS)
+    option = click.option("--format", "form", type=allowed, help="How to write the result.  [default: table]")
+    return option(command)
+
+
+@dataclass(frozen=True)
+class Report:
+    """A result to be read by people and programs.
+
+    Parameters
+    ----------
+    columns : mapping of str to sequence
+        The table, column by column: numbers, texts, booleans, or None.
+    document : mapping
+        The whole result for programs, ready for JSON.
+    notes : sequence of str
+        Sentences that belong below the table where a person reads it.
+    title : str
+        What stands above it.
+    """
+
+    columns: Mapping[str, Sequence[Any]]
+    document: Mapping[str, Any]
+    notes: Sequence[str] = ()
+    title: str = ""
+
+    def emit(self, form: str | None, path: Path | None = None) -> None:
+        """Write in this format to standard output, or to a file, whole or not at all."""
+        if path is None:
+            click.echo(self.render(form or "table", all_rows=False), nl=False)
+            return
+        from poisonproof.store import write_then_rename  # noqa: PLC0415  numpy only where something is written
+
+        write_then_rename(path, self.render(form or _format_of(path), all_rows=True).encode())
+
+    def render(self, form: str, *, all_rows: bool) -> str:
+        """The text in one of the formats; as a table of a few rows only, unless ``all_rows``."""
+        if form == "json":
+            return json.dumps(self.document, allow_nan=False) + "\n"
+        if form == "csv":
+            return self._csv()
+        if form == "md":
+            return self._markdown()
+        return self._table(all_rows=all_rows)
+
+    def _rows(self) -> list[tuple[Any, ...]]:
+        return list(zip(*self.columns.values(), strict=True))
+
+    def _csv(self) -> str:
+        text = io.StringIO()
+        writer = csv.writer(text, lineterminator="\n")
+        writer.writerow(self.columns)
+        writer.writerows([["" if cell is None else cell for cell in row] for row in self._rows()])
+        return text.getvalue()
+
+    def _markdown(self) -> str:
+        ruler = ["---:" if _is_number(column) else "---" for column in self.columns.values()]
+        rows = [list(self.columns), ruler, *([_escaped(cell) for cell in row] for row in self._rows())]
+        lines = [f"| {' | '.join(cells)} |" for cells in rows]
+        return "\n".join([*lines, *(f"\n{note}" for note in self.notes)]) + "\n"
+
+    def _table(self, *, all_rows: bool) -> str:
+        from rich.console import Console  # noqa: PLC0415  only where a table is drawn
+        from rich.table import Table  # noqa: PLC0415
+
+        rows = self._rows()
+        shown = rows if all_rows else rows[:_SHOWN_ROWS]
+        drawn = Table()
+        for name, column in self.columns.items():
+            drawn.add_column(name, justify="right" if _is_number(column) else "left")
+        for row in shown:
+            drawn.add_row(*map(_shown, row))
+        text = io.StringIO()
+        width = shutil.get_terminal_size().columns if sys.stdout.isatty() and not all_rows else _WIDE
+        console = Console(file=text, width=width, color_system=None, markup=False, highlight=False, emoji=False)
+        if self.title:
+            console.print(self.title, soft_wrap=True)
+        console.print(drawn)
+        if len(shown) < len(rows):
+            console.print(f"… and {len(rows) - len(shown):,} more rows; all of them with --format csv, json or md")
+        for note in self.notes:
+            console.print(note, soft_wrap=True)
+        return "\n".join(line.rstrip() for line in text.getvalue().splitlines()) + "\n"
+
+
+def _format_of(path: Path) -> str:
+    if path.suffix not in _SUFFIXES:
+        raise ParameterError(
+            f"the format of {path} cannot be told from its name; use one of {', '.join(_SUFFIXES)}, or --format"
+        )
+    return _SUFFIXES[path.suffix]
+
+
+def _is_number(column: Sequence[Any]) -> bool:
+    return all(isinstance(cell, int | float) and not isinstance(cell, bool) for cell in column if cell is not None)
+
+
+def _shown(cell: object) -> str:
+    if cell is None:
+        return ""
+    if isinstance(cell, bool):
+        return "yes" if cell else "no"
+    if isinstance(cell, int):
+        return f"{cell:,}"
+    if isinstance(cell, float):
+        return f"{cell:,.4g}" if abs(cell) < 1000 else f"{cell:,.0f}"
+    return str(cell)
+
+
+def _escaped(cell: object) -> str:
+    return _shown(cell).replace("|", "\\|").replace("\n", " ")

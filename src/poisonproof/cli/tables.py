@@ -1,0 +1,84 @@
+"""Tables from CSV and Parquet files."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from poisonproof.errors import DataError, FileError, MissingExtraError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+    from types import ModuleType
+
+    from numpy.typing import NDArray
+
+__all__ = ["column_of", "numbers_in", "read_table"]
+
+_PARQUET_SUFFIXES = (".parquet", ".pq")
+
+
+def read_table(path: Path, types: Mapping[str, type] | None = None) -> Any:  # noqa: ANN401  a polars frame
+    """The table in a CSV or Parquet file, with at least one row.
+
+    Parameters
+    ----------
+    path : Path
+        A Parquet file if its name ends in ``.parquet`` or ``.pq``, otherwise a CSV file with a header line.
+    types : mapping of str to type, optional
+        ``float`` or ``str`` for columns of a CSV file whose type is declared, so that it does not hang on its cells.
+    """
+    polars = _polars()
+    try:
+        path.open("rb").close()  # says what is wrong with a path more plainly than polars does
+        if path.suffix.lower() in _PARQUET_SUFFIXES:
+            frame = polars.read_parquet(path)
+        else:
+            frame = _read_csv(polars, path, types or {})
+    except OSError as error:
+        raise FileError(f"{path} cannot be read: {error.strerror}") from None
+    except polars.exceptions.PolarsError as error:
+        kind = "Parquet" if path.suffix.lower() in _PARQUET_SUFFIXES else "CSV"
+        raise FileError(f"{path} is not a complete {kind} file: {_first_line(error)}") from None
+    if len(frame) == 0:
+        raise DataError(f"{path} has no rows; at least one is needed")
+    return frame
+
+
+def column_of(frame: Any, name: str) -> NDArray[Any]:  # noqa: ANN401  a polars frame
+    """The cells of one column, or an error that names those that are spelled alike."""
+    from poisonproof.schema.tables import columns_of  # noqa: PLC0415  scikit-learn only where rows are read
+
+    return columns_of(frame, [name])[0]
+
+
+def numbers_in(frame: Any, name: str) -> NDArray[np.float64]:  # noqa: ANN401  a polars frame
+    """The finite or infinite numbers of one column ``(n_rows,)``."""
+    from poisonproof.schema.cells import numbers_of, row_phrase  # noqa: PLC0415
+
+    numbers = numbers_of(name, column_of(frame, name))
+    missing = np.isnan(numbers)
+    if missing.any():
+        raise DataError(f"column {name!r}, {row_phrase(missing)}: the value is missing; every row needs a number here")
+    return numbers
+
+
+def _read_csv(polars: ModuleType, path: Path, types: Mapping[str, type]) -> Any:  # noqa: ANN401
+    header = polars.read_csv(path, n_rows=0).columns
+    readers = {float: polars.Float64, str: polars.String}
+    overrides = {name: readers[kind] for name, kind in types.items() if name in header}
+    return polars.read_csv(path, schema_overrides=overrides, infer_schema_length=None)
+
+
+def _polars() -> ModuleType:
+    try:
+        return import_module("polars")
+    except ImportError:
+        raise MissingExtraError("reading tables needs polars; run: pip install 'poisonproof[io]'") from None
+
+
+def _first_line(error: BaseException) -> str:
+    return (str(error).splitlines() or [type(error).__name__])[0]
