@@ -77,6 +77,17 @@ def test_many_rows_are_weighed_in_chunks_without_a_seam() -> None:
     assert np.array_equal(whole.radius, np.concatenate(parts))
 
 
+@pytest.mark.parametrize("max_cost", [1, 2])
+def test_a_row_alone_has_the_radius_and_the_interval_it_has_among_others(max_cost: int) -> None:
+    model = fitted(threat="delete", max_cost=max_cost)
+    together, band = model.certify(QUERIES, within=0.3), model.interval(QUERIES, 3)
+    for row in range(len(QUERIES)):
+        alone, end = model.certify(QUERIES[row : row + 1], within=0.3), model.interval(QUERIES[row : row + 1], 3)
+        assert (alone.radius[0], alone.attack[0]) == (together.radius[row], together.attack[row])
+        # Ends at costs above one carry a margin for rounding, and differ within it.
+        assert np.allclose([end.lower[0], end.upper[0]], [band.lower[row], band.upper[row]], rtol=0, atol=1e-9)
+
+
 def test_within_is_a_distance_around_the_prediction() -> None:
     model = fitted()
     prediction = model.predict(QUERIES)
@@ -104,7 +115,7 @@ def test_costs_of_two_certify_more_deletions() -> None:
     weighted = fitted(threat="delete", max_cost=2).certify(QUERIES, within=0.5)
     assert (weighted.radius >= unit.radius).all()
     assert (weighted.radius > unit.radius).any()
-    assert "leave-out refits" in weighted.method
+    assert "costs ≤ 2" in weighted.method
     assert weighted.threat.moves == "delete"
 
 

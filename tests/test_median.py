@@ -94,3 +94,12 @@ def test_median_is_a_vote() -> None:
 def test_a_budget_beyond_every_vote_gives_no_ends() -> None:
     (low,), (high,) = interval(ballot_of([1.0, 2.0, 3.0]), 2)
     assert (low, high) == (-np.inf, np.inf)
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+@pytest.mark.parametrize("n_rows", [1, 6])
+def test_counting_votes_leaves_them_where_they_are(order: str, n_rows: int) -> None:
+    votes = np.array(np.random.default_rng(0).normal(size=(9, n_rows)), order=order)  # type: ignore[call-overload]
+    before = votes.copy()
+    median(votes)
+    assert np.array_equal(votes, before)

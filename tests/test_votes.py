@@ -93,14 +93,14 @@ def test_report_says_how_many_and_why() -> None:
     with pytest.warns(
         UserWarning, match=r"2 of 4 submodels have no rows \(there are more partitions than rows\); 1 of 4"
     ):
-        report_constants([good, empty, empty, refused], 3, 0.0)
-    with pytest.warns(UserWarning, match=r"refused by the estimator \(too few rows\): they vote .* empty_value=1.5"):
-        report_constants([good, refused], 3, 1.5)
+        report_constants([good, empty, empty, refused], 3, "abstain")
+    with pytest.warns(UserWarning, match=r"refused by the estimator \(too few rows\): they vote for peace"):
+        report_constants([good, refused], 3, "vote for peace")
     with pytest.warns(UserWarning, match="no message"):
-        report_constants([Submodel(None, 0.0, "refused")], 3, 0.0)
+        report_constants([Submodel(None, 0.0, "refused")], 3, "abstain")
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        report_constants([good], 3, 0.0)
+        report_constants([good], 3, "abstain")
 
 
 def test_fixed_shape_calls_with_one_shape_only() -> None:

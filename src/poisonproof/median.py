@@ -46,12 +46,15 @@ class Ballot:
         How many units a submodel has, where the attacker can only touch units that are there.
     n_units : int
         How many units there are in all.
+    caps : int64 array (n_blocks,), or None
+        How many units each block has, where blocks are shared and the attacker can only touch units that are there.
     """
 
     reach: Reach
     incidence: sp.csr_array | None
     capacity: NDArray[np.int64] | None
     n_units: int
+    caps: NDArray[np.int64] | None = None
 
     @property
     def votes(self) -> NDArray[np.float64]:
@@ -61,7 +64,7 @@ class Ballot:
     def mirrored(self) -> Ballot:
         """The ballot of the negated problem: its upper side is this one's lower side."""
         mirror = type(self.reach)(-self.reach.high, -self.reach.low)
-        return Ballot(mirror, self.incidence, self.capacity, self.n_units)
+        return Ballot(mirror, self.incidence, self.capacity, self.n_units, self.caps)
 
 
 def median(votes: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -73,7 +76,7 @@ def median(votes: NDArray[np.float64]) -> NDArray[np.float64]:
     [2.0]
     """
     middle = len(votes) // 2
-    by_row = np.ascontiguousarray(votes.T)
+    by_row = votes.T.copy()  # never the caller's own memory, which partition would shuffle
     by_row.partition(middle, axis=1)
     return by_row[:, middle].copy()
 
@@ -93,13 +96,7 @@ def radii(
     The attacker must break one side, so the two-sided radius is the smaller one, each side with its own costs
     (docs/theory.md, section 1). The attack is on the given costs; it is real where those are exact.
     """
-    sides = [
-        _side(side, bound, effort, time_limit)
-        for side, bound in ((ballot, upper), (ballot.mirrored(), -lower))
-        if not np.all(bound == np.inf)
-    ]
-    if not sides:
-        sides = [_side(ballot, upper, effort, time_limit)]
+    sides = _sides(ballot, lower, upper, effort, time_limit)
     # One more than all units stands for the cost of a side that cannot be broken: an attack on the other is cheaper.
     never = ballot.n_units + 1
     least = np.min([np.where(side.unbreakable, never, side.lower) for side in sides], axis=0)
@@ -113,13 +110,52 @@ def radii(
     )
 
 
-def _side(ballot: Ballot, upper: NDArray[np.float64], effort: Effort, time_limit: float | None) -> CoverBounds:
-    """The attacker's problem on the upper side: push a majority of the votes above ``upper``."""
-    costs = costs_of_leaving(ballot.reach, upper)
-    n_submodels = len(costs)
-    quota = np.full(len(upper), (n_submodels + 1) // 2, dtype=np.int64)
+def _sides(
+    ballot: Ballot,
+    lower: NDArray[np.float64],
+    upper: NDArray[np.float64],
+    effort: Effort,
+    time_limit: float | None,
+) -> list[CoverBounds]:
+    """The attacker's problems: for every row first the side where fewer votes must move, then the other one.
+
+    A side that has no bound on any row is left out.
+    """
+    high = costs_of_leaving(ballot.reach, upper)
+    if np.all(lower == -np.inf):
+        return [_broken(ballot, high, effort=effort, time_limit=time_limit)]
+    low = costs_of_leaving(ballot.mirrored().reach, -lower)
+    if np.all(upper == np.inf):
+        return [_broken(ballot, low, effort=effort, time_limit=time_limit)]
+    high_first = np.count_nonzero(high, axis=0) <= np.count_nonzero(low, axis=0)
+    first = _broken(ballot, np.where(high_first, high, low), effort=effort, time_limit=time_limit)
+    # Sound because the radius is the smaller one: what the other side costs beyond the first one's bound is of no use.
+    enough = np.where(first.unbreakable, np.iinfo(np.int64).max, first.lower)
+    other = np.where(high_first, low, high)
+    return [first, _broken(ballot, other, enough=enough, effort=effort, time_limit=time_limit)]
+
+
+def _broken(
+    ballot: Ballot,
+    costs: NDArray[np.int8],
+    *,
+    enough: NDArray[np.int64] | None = None,
+    only_enough: bool = False,
+    effort: Effort = "fast",
+    time_limit: float | None = None,
+) -> CoverBounds:
+    """The attacker's problem of pushing a majority of the votes out at these costs."""
+    n_submodels, n_rows = costs.shape
     return minimum_cover(
-        ballot.incidence, costs, quota, movable=_movable(ballot.capacity, costs), effort=effort, time_limit=time_limit
+        ballot.incidence,
+        costs,
+        np.full(n_rows, (n_submodels + 1) // 2, dtype=np.int64),
+        movable=_movable(ballot.capacity, costs),
+        caps=None if ballot.incidence is None else ballot.caps,
+        enough=enough,
+        only_enough=only_enough,
+        effort=effort,
+        time_limit=time_limit,
     )
 
 
@@ -170,7 +206,8 @@ def _highest(ballot: Ballot, budget: int) -> NDArray[np.float64]:
     while np.any(first < last):
         middle = (first + last) // 2
         bound = values[np.minimum(middle, n_values - 1), columns]
-        side = _side(ballot, bound, "fast", None)
+        costs = costs_of_leaving(ballot.reach, bound)
+        side = _broken(ballot, costs, enough=np.full(n_rows, budget + 1), only_enough=True)
         # Sound because only a proved lower bound on the attack's cost lets a value hold.
         holds = side.unbreakable | (side.lower > budget)
         open_rows = first < last

@@ -68,15 +68,18 @@ class Submodel:
 def in_fixed_shape(
     function: Callable[[NDArray[np.float64]], NDArray[np.float64]], X: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """``function`` of the rows, always called on the same number of them (the last call is filled up)."""
+    """``function`` of the rows, always called on the same number of them (the last call is filled up).
+
+    Its values have a first axis ``n_rows``.
+    """
     # Sound because linear algebra rounds differently for different shapes: with one shape, a value does not depend on
     # how many rows were asked for together.
-    values = np.empty(len(X))
+    values = []
     for start in range(0, len(X), _SHAPE_ROWS):
         chunk = X[start : start + _SHAPE_ROWS]
         padding = np.repeat(chunk[:1], _SHAPE_ROWS - len(chunk), axis=0)
-        values[start : start + len(chunk)] = function(np.concatenate([chunk, padding]))[: len(chunk)]
-    return values
+        values.append(function(np.concatenate([chunk, padding]))[: len(chunk)])
+    return np.concatenate(values)
 
 
 def make_deterministic(estimator: Any) -> Any:  # noqa: ANN401  any scikit-learn estimator
@@ -107,8 +110,8 @@ def fit_submodel(template: Any, constant: float, X: NDArray[np.float64], y: NDAr
         return Submodel(None, constant, "refused", str(error))
 
 
-def report_constants(submodels: Sequence[Submodel], n_rows: int, constant: float) -> None:
-    """Warn where submodels vote the declared constant, and say why."""
+def report_constants(submodels: Sequence[Submodel], n_rows: int, instead: str) -> None:
+    """Warn where submodels could not be fitted, say why, and what they do instead."""
     count = Counter(submodel.reason for submodel in submodels)
     why = []
     if count["empty"]:
@@ -119,8 +122,7 @@ def report_constants(submodels: Sequence[Submodel], n_rows: int, constant: float
         first_line = (message.splitlines() or ["no message"])[0]
         why.append(f"{count['refused']} of {len(submodels)} were refused by the estimator ({first_line})")
     if why:
-        text = f"{'; '.join(why)}: they vote the declared empty_value={constant:g}"
-        warnings.warn(text, UserWarning, stacklevel=3)
+        warnings.warn(f"{'; '.join(why)}: they {instead}", UserWarning, stacklevel=4)
 
 
 def each(function: Callable[[Item], Result], items: Sequence[Item], n_jobs: int | None, doing: str) -> list[Result]:

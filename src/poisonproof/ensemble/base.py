@@ -17,6 +17,8 @@ from poisonproof.threat import Threat
 from poisonproof.votes import each, fit_submodel, make_deterministic, report_constants
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from numpy.typing import ArrayLike, NDArray
 
     from poisonproof.costs import CostEngine
@@ -29,6 +31,10 @@ if TYPE_CHECKING:
     Rows = tuple[NDArray[np.float64], NDArray[np.float64]]
 
 __all__ = ["BlockEnsemble"]
+
+
+def _vote_of(submodel: Submodel) -> Vote:
+    return submodel.vote
 
 
 class BlockEnsemble(BaseEstimator):
@@ -47,9 +53,16 @@ class BlockEnsemble(BaseEstimator):
 
     def blocks(self, X: ArrayLike, y: ArrayLike | None = None, groups: ArrayLike | None = None) -> NDArray[np.int64]:
         """The block of each row, ``(n_rows,)``: a function of the row and the key alone."""
-        return blocks_of_rows(
-            self._checked_rows(X), y, groups, self.n_blocks_, partition_by=self.partition_by, key=self.key
-        )
+        rows, labels = self._checked_rows(X), None if y is None else self._hashed_labels(np.asarray(y))
+        return blocks_of_rows(rows, labels, groups, self.n_blocks_, partition_by=self.partition_by, key=self.key)
+
+    def _instead(self, constant: float) -> str:
+        """What submodels without an estimator do."""
+        return f"vote the declared empty_value={constant:g}"
+
+    def _hashed_labels(self, y: NDArray[Any]) -> NDArray[np.float64]:
+        """What of a label goes into the hash, where labels do: a function of the label alone."""
+        return canonical(y)
 
     def _checked_layout(self, *, odd: bool) -> Layout:
         if isinstance(self.layout, str):
@@ -94,27 +107,43 @@ class BlockEnsemble(BaseEstimator):
         layout: Layout,
         engine: CostEngine | None,
         constant: float,
+        choice: Callable[[Submodel], Any] = _vote_of,
     ) -> None:
-        """Cut the rows by content and label, and train every submodel to predict ``targets``."""
+        """Cut the rows by content and label, and train every submodel to predict ``targets``.
+
+        ``choice`` makes of a submodel what the engine asks its replicas for: their votes, unless it says otherwise.
+        """
         pieces = cut(rows, labels, groups, layout, self._checked_threat(), partition_by=self.partition_by, key=self.key)
         rows, targets = rows[pieces.order], targets[pieces.order]
         self.layout_, self.incidence_ = layout, layout.incidence
         self.n_blocks_, self.n_submodels_ = layout.n_blocks, layout.n_submodels
-        self.n_units_, self.capacity_ = pieces.n_units, pieces.capacity
-        train = partial(_train_one, make_deterministic(template), constant, engine)
+        self.n_units_, self.capacity_, self.caps_ = pieces.n_units, pieces.capacity, pieces.caps
+        train = partial(_train_one, make_deterministic(template), constant, engine, choice)
         tables = [(rows[chosen], targets[chosen]) for chosen in pieces.members]
         fitted = each(train, tables, self.n_jobs, "fitting submodels")
         self.submodels_: list[Submodel] = [submodel for submodel, _ in fitted]
         self.prepared_: list[object] = [prepared for _, prepared in fitted]
-        report_constants(self.submodels_, len(targets), constant)
+        report_constants(self.submodels_, len(targets), self._instead(constant))
 
 
-def _train_one(template: Any, constant: float, engine: CostEngine | None, table: Rows) -> tuple[Submodel, object]:  # noqa: ANN401
+def _train_one(
+    template: Any,  # noqa: ANN401  any scikit-learn estimator
+    constant: float,
+    engine: CostEngine | None,
+    choice: Callable[[Submodel], Any],
+    table: Rows,
+) -> tuple[Submodel, object]:
     """A submodel, and what the engine keeps of its rows."""
     X, y = table
-    prepared = None if engine is None else engine.prepare(partial(_vote_function, template, constant), X, y)
+    prepared = None if engine is None else engine.prepare(partial(_vote_function, template, constant, choice), X, y)
     return fit_submodel(template, constant, X, y), prepared
 
 
-def _vote_function(template: Any, constant: float, X: NDArray[np.float64], y: NDArray[np.float64]) -> Vote:  # noqa: ANN401
-    return fit_submodel(template, constant, X, y).vote
+def _vote_function(
+    template: Any,  # noqa: ANN401  any scikit-learn estimator
+    constant: float,
+    choice: Callable[[Submodel], Any],
+    X: NDArray[np.float64],
+    y: NDArray[np.float64],
+) -> Vote:
+    return choice(fit_submodel(template, constant, X, y))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -34,12 +35,15 @@ class Cut(NamedTuple):
         Units in all.
     capacity : int64 array (n_submodels,) or None
         Units of each submodel, where the attacker can only touch units that are there.
+    caps : int64 array (n_blocks,) or None
+        Units of each block, likewise.
     """
 
     order: NDArray[np.int64]
     members: list[NDArray[np.int64]]
     n_units: int
     capacity: NDArray[np.int64] | None
+    caps: NDArray[np.int64] | None
 
 
 def cut(
@@ -60,10 +64,11 @@ def cut(
     members = list(_members(layout, starts))
     units = order if groups is None else source_digests(groups)[order, 0]
     if threat.inserts or blocks_per_modification(threat, partition_by) > 1:
-        capacity = None
-    else:
-        capacity = np.array([len(np.unique(units[chosen])) for chosen in members], dtype=np.int64)
-    return Cut(order, members, len(np.unique(units)), capacity)
+        return Cut(order, members, len(np.unique(units)), None, None)
+    spans = [units[start:stop] for start, stop in pairwise(starts)]
+    caps = np.array([len(np.unique(span)) for span in spans], dtype=np.int64)
+    # No unit is in two blocks, so what a submodel has is what its blocks have.
+    return Cut(order, members, int(caps.sum()), layout.incidence @ caps, caps)
 
 
 def blocks_of_rows(

@@ -230,7 +230,8 @@ class CertifiedRegressor(RegressorMixin, BlockEnsemble):
         incidence = None if self.layout_.is_disjoint else self.incidence_
         for start, chunk in enumerate(_chunks(rows)):
             first = start * _CHUNK_ROWS
-            yield slice(first, first + len(chunk)), Ballot(self._reach(chunk), incidence, self.capacity_, self.n_units_)
+            ballot = Ballot(self._reach(chunk), incidence, self.capacity_, self.n_units_, self.caps_)
+            yield slice(first, first + len(chunk)), ballot
 
     def _reach(self, rows: NDArray[np.float64]) -> Reach:
         engine = self._engine(self.threat_)
