@@ -40,10 +40,16 @@ class Reach:
     def around(cls, votes: NDArray[np.float64], low: NDArray[np.float64], high: NDArray[np.float64]) -> Reach:
         """The reach whose entry 0 is the vote and whose ends never come back."""
         # Sound because k or fewer modifications include fewer: the running extremes enclose all of them.
-        return cls(
-            np.minimum.accumulate(np.concatenate([votes[None], low]), axis=0),
-            np.maximum.accumulate(np.concatenate([votes[None], high]), axis=0),
-        )
+        return cls(_running(np.minimum, votes, low), _running(np.maximum, votes, high))
+
+
+def _running(extreme: np.ufunc, first: NDArray[np.float64], others: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The first, and the extreme of it and of the others up to each; a loop, since blocks are many and small."""
+    ends = np.empty((len(others) + 1, *first.shape))
+    ends[0] = first
+    for k, other in enumerate(others):
+        extreme(ends[k], other, out=ends[k + 1])
+    return ends
 
 
 class CostEngine(Protocol):

@@ -1,0 +1,229 @@
+"""Linear smoothers taken apart: the weights of the targets in a prediction, and what is left of each target."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import scipy.linalg
+
+from poisonproof.errors import DataError
+from poisonproof.learners.kernel_ridge import constant_mirror, contrasts_solved
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from poisonproof.learners.kernel_ridge import BlockKernel
+
+__all__ = ["EPS", "SAFETY", "Factors", "kernel_factors", "ridge_factors"]
+
+EPS: Final = float(np.finfo(np.float64).eps)
+SAFETY: Final = 16.0  # rounding in factors and solves, over eps times the condition number
+_LEAST_FREEDOM: Final = 1e-3  # below it 1 - h is not taken as a difference
+_LEAST_ALPHA: Final = 1e-4
+_MOST_SPECTRAL: Final = 2500  # all left vectors are needed: n x n numbers
+_LEAST_PRECISION: Final = 1e-6  # what the Gram matrix has to keep
+
+
+@dataclass(frozen=True, eq=False)
+class Factors:
+    """A fitted linear smoother: a prediction is ``weights(x) @ targets``.
+
+    Parameters
+    ----------
+    features : float array (n, n_features)
+        Training rows as the smoother sees them.
+    targets : float array (n,)
+        Training targets as it learns them.
+    kernel : BlockKernel or None
+        None: ridge regression, whose weights are linear in the features.
+    matrix, shift : float arrays (n_features or n, n) and (n,)
+        ``weights(x)`` is ``features of x @ matrix + shift`` for ridge and ``kernel of x @ matrix + shift`` otherwise;
+        then the matrix is ``(I - H) / unit`` too.
+    residuals, freedom : float arrays (n,)
+        ``(I - H) y`` and the diagonal of ``I - H`` for the hat matrix ``H``; both over ``unit``.
+    root : float array (n, r) or None
+        For ridge, ``root @ root.T`` is ``(I - H) / unit``; None where the weights of the training rows give it.
+    unit : float
+        What ``residuals``, ``freedom`` and ``root`` are multiplied with to get ``I - H``; deletions need not know.
+    spread : float
+        Root of the sum of squares of the targets about their mean, or about 0 without an intercept.
+    precision : float
+        Estimated relative error of everything here, and of refitting with some of the rows gone.
+
+    Notes
+    -----
+    The precision rests on a condition number that no deletion raises: what is left after deleting rows is the system
+    compressed to a subspace, and its eigenvalues interlace.
+    """
+
+    features: NDArray[np.float64]
+    targets: NDArray[np.float64]
+    kernel: BlockKernel | None
+    matrix: NDArray[np.float64]
+    shift: NDArray[np.float64]
+    residuals: NDArray[np.float64]
+    freedom: NDArray[np.float64]
+    root: NDArray[np.float64] | None
+    unit: float
+    spread: float
+    precision: float
+
+    def weights(self, rows: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The weight of each training target in the prediction of each row, ``(n_rows, n)``."""
+        seen = rows if self.kernel is None else self.kernel.between(rows, self.features)
+        weights = seen @ self.matrix
+        weights += self.shift
+        return weights
+
+    def residual_maker(self) -> NDArray[np.float64]:
+        """The matrix ``(I - H) / unit``, ``(n, n)``."""
+        if self.kernel is not None:
+            return self.matrix
+        if self.root is not None:
+            return self.root @ self.root.T
+        maker = -self.weights(self.features)
+        maker = (maker + maker.T) / 2
+        np.fill_diagonal(maker, self.freedom)
+        return maker
+
+
+def ridge_factors(
+    features: NDArray[np.float64], targets: NDArray[np.float64], alpha: float, *, intercept: bool
+) -> Factors:
+    """Ridge regression with penalty ``alpha``, its intercept, if any, unpenalised.
+
+    Notes
+    -----
+    With more rows than features the normal equations are the cheapest way, and the Gram matrix with fewer. The former
+    know ``1 - h`` only as a difference, which is lost where a row is almost interpolated; there, and for tiny
+    penalties, singular values take over: ``1 - h`` is then a sum of squares times ``alpha / (s^2 + alpha)``.
+    """
+    n, n_features = features.shape
+    centre = features.sum(axis=0) / n if intercept else np.zeros(n_features)
+    centred = features - centre
+    factors = None
+    if n > n_features and alpha >= _LEAST_ALPHA:
+        factors = _primal(features, centred, targets, alpha, centre, intercept=intercept)
+    elif n <= n_features and intercept:
+        factors = _dual(features, centred, targets, alpha, centre)
+    return factors or _spectral(features, centred, targets, alpha, centre, intercept=intercept)
+
+
+def _primal(
+    features: NDArray[np.float64],
+    centred: NDArray[np.float64],
+    targets: NDArray[np.float64],
+    alpha: float,
+    centre: NDArray[np.float64],
+    *,
+    intercept: bool,
+) -> Factors | None:
+    """By the normal equations; None where they are too inexact."""
+    n = len(targets)
+    gram = centred.T @ centred
+    largest = float(np.trace(gram))
+    gram.flat[:: len(gram) + 1] += alpha
+    factor, failed = scipy.linalg.lapack.dpotrf(gram, lower=1)
+    if failed:
+        return None
+    matrix = scipy.linalg.lapack.dpotrs(factor, centred.T, lower=1)[0]
+    level = 1 / n if intercept else 0.0
+    freedom = 1.0 - level - np.einsum("ij,ji->i", centred, matrix)
+    least = float(freedom.min())
+    if not least >= _LEAST_FREEDOM:
+        return None
+    about = targets - targets.mean() if intercept else targets
+    residuals = about - centred @ (matrix @ about)
+    spread = float(about @ about) ** 0.5
+    shift = level - centre @ matrix
+    # The difference 1 - h is exact to the precision of h, so its relative error grows as it shrinks.
+    precision = SAFETY * EPS * (largest / alpha + 1) / least
+    return Factors(features, targets, None, matrix, shift, residuals, freedom, None, 1.0, spread, precision)
+
+
+def _dual(
+    features: NDArray[np.float64],
+    centred: NDArray[np.float64],
+    targets: NDArray[np.float64],
+    alpha: float,
+    centre: NDArray[np.float64],
+) -> Factors | None:
+    """By the Gram matrix of the rows, in the complement of the constant vector; None where it is too inexact."""
+    gram = centred @ centred.T
+    total = float(gram.flat[:: len(gram) + 1].sum())
+    try:
+        root = contrasts_solved(gram, alpha)
+    except DataError:
+        return None
+    freedom = np.einsum("ij,ij->i", root, root)
+    # The traces of a matrix and of its inverse bound its condition; few rows may do well with next to no penalty.
+    if not SAFETY * EPS * total * float(freedom.sum()) <= _LEAST_PRECISION:
+        return None
+    about = targets - targets.sum() / len(targets)
+    solved = root @ root.T
+    coefficients = solved @ about
+    spread = float(about @ about) ** 0.5
+    matrix = centred.T @ solved
+    shift = 1 / len(targets) - centre @ matrix
+    # A refit may work with the penalised Gram matrix itself, whose condition only the penalty bounds.
+    precision = SAFETY * EPS * (total / alpha + 1) if alpha else np.inf
+    return Factors(features, targets, None, matrix, shift, coefficients, freedom, root, alpha, spread, precision)
+
+
+def _spectral(
+    features: NDArray[np.float64],
+    centred: NDArray[np.float64],
+    targets: NDArray[np.float64],
+    alpha: float,
+    centre: NDArray[np.float64],
+    *,
+    intercept: bool,
+) -> Factors:
+    """By singular values, in a basis without the constant vector."""
+    n = len(targets)
+    if n > _MOST_SPECTRAL:
+        raise DataError(f"{n} rows are too many for singular values; use a larger alpha")
+    basis = np.eye(n)
+    if intercept:
+        mirror = constant_mirror(n)
+        basis = (basis - mirror[:, None] * mirror)[:, 1:]
+    contrasts = basis.T @ centred
+    # All left vectors are needed, those that the features do not reach included; of the right ones only the reached.
+    left, values, right = np.linalg.svd(contrasts, full_matrices=len(contrasts) > contrasts.shape[1])
+    rank = len(values)
+    left = basis @ left
+    penalised = values * values + alpha
+    kept = np.ones(left.shape[1])
+    with np.errstate(divide="ignore", invalid="ignore"):
+        kept[:rank] = np.where(penalised > 0, alpha / penalised, 1.0)
+        shrunk = np.where(penalised > 0, values / penalised, 0.0)
+    precision = SAFETY * EPS * (float(values @ values) / alpha + 1) if alpha else np.inf
+    root = left * np.sqrt(kept)
+    matrix = (right[:rank].T * shrunk) @ left[:, :rank].T
+    shift = (1 / n if intercept else 0.0) - centre @ matrix
+    about = targets - targets.mean() if intercept else targets
+    residuals = left @ (kept * (left.T @ about))
+    spread = float(about @ about) ** 0.5
+    freedom = np.einsum("ij,ij->i", root, root)
+    return Factors(features, targets, None, matrix, shift, residuals, freedom, root, 1.0, spread, precision)
+
+
+def kernel_factors(
+    features: NDArray[np.float64], targets: NDArray[np.float64], kernel: BlockKernel, alpha: float
+) -> Factors:
+    """Kernel ridge regression with penalty ``alpha`` and an unpenalised intercept."""
+    n = len(targets)
+    gram = kernel.between(features, features)
+    root = contrasts_solved(gram, alpha)
+    matrix = root @ root.T
+    shift = 1 / n - gram.mean(axis=0) @ matrix
+    about = targets - targets.mean()
+    residuals = root @ (root.T @ about)
+    spread = float(about @ about) ** 0.5
+    freedom = np.einsum("ij,ij->i", root, root)
+    # Both bounds hold for the least eigenvalue: the penalty, and one over the trace of the inverse.
+    inverse = min(float(freedom.sum()), 1 / alpha if alpha > 0 else np.inf)
+    precision = SAFETY * EPS * ((float(np.trace(gram)) + alpha) * inverse + 1)
+    return Factors(features, targets, kernel, matrix, shift, residuals, freedom, None, alpha, spread, precision)

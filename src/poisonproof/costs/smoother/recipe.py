@@ -1,0 +1,161 @@
+"""Which estimators are linear smoothers, and what they do to rows and targets before and after."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.base import clone
+from sklearn.compose import TransformedTargetRegressor
+from sklearn.linear_model import Ridge
+from sklearn.pipeline import Pipeline
+
+from poisonproof.costs.smoother.factors import Factors, kernel_factors, ridge_factors
+from poisonproof.errors import DataError
+from poisonproof.learners.kernel_ridge import SCALES, KernelRidge
+from poisonproof.rowlocal import learning_steps
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from poisonproof.learners.kernel_ridge import Scale
+
+__all__ = ["Recipe", "recipe_of"]
+
+# Other solvers stop at a tolerance, and then a replica is not what its formula says.
+_DIRECT_SOLVERS: Final = ("auto", "cholesky", "svd")
+
+_INCREASING: Final[dict[tuple[Any, Any], tuple[Scale, Scale]]] = {
+    (None, None): SCALES[None],
+    (np.log, np.exp): SCALES["log"],
+    (np.log1p, np.expm1): SCALES["log1p"],
+    (np.log2, np.exp2): (np.log2, np.exp2),
+    (np.arcsinh, np.sinh): (np.arcsinh, np.sinh),
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Recipe:
+    """A linear smoother inside row-local steps and increasing target transforms.
+
+    Parameters
+    ----------
+    core : Ridge or KernelRidge
+        The smoother.
+    encoders : list of transformers
+        What each row goes through first, outermost first; nothing here learns from rows.
+    scales : list of pairs
+        What targets go through first, outermost first, and the way back.
+    """
+
+    core: Any
+    encoders: list[Any] = field(default_factory=list)
+    scales: list[tuple[Scale, Scale]] = field(default_factory=list)
+
+    def fitted_encoders(self, rows: NDArray[np.float64]) -> list[Any]:
+        """The encoders, fitted; on which rows does not matter to row-local ones."""
+        fitted = []
+        for encoder in self.encoders:
+            fitted.append(clone(encoder).fit(rows, None))
+            rows = fitted[-1].transform(rows)
+        return fitted
+
+    def encode(self, encoders: list[Any], rows: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The rows as the smoother sees them, ``(n_rows, n_encoded)``."""
+        encoded: Any = rows
+        for encoder in encoders:
+            encoded = encoder.transform(encoded)
+        if sp.issparse(encoded):
+            raise DataError("a step gives sparse rows, which the smoother is not solved for directly; make it dense")
+        encoded = np.asarray(encoded, dtype=np.float64)
+        return self.core.encoded(encoded) if isinstance(self.core, KernelRidge) else encoded
+
+    def learned(self, targets: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The targets as the smoother learns them."""
+        for forward, _ in self.scales:
+            targets = forward(targets)
+        return self.core.learned_targets(targets) if isinstance(self.core, KernelRidge) else targets
+
+    def forward(self, votes: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Votes on the scale that is learned."""
+        for forward, _ in self._all_scales():
+            votes = forward(votes)
+        return votes
+
+    def back(self, levels: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Levels on the learned scale as votes; every step increases, so bounds stay bounds."""
+        for _, inverse in reversed(self._all_scales()):
+            levels = inverse(levels)
+        return levels
+
+    def factors(self, encoded: NDArray[np.float64], learned: NDArray[np.float64]) -> Factors:
+        """The smoother on encoded rows and learned targets, taken apart."""
+        alpha = float(np.asarray(self.core.alpha).item())
+        if isinstance(self.core, KernelRidge):
+            return kernel_factors(encoded, learned, self.core.kernel(), alpha)
+        return ridge_factors(encoded, learned, alpha, intercept=bool(self.core.fit_intercept))
+
+    def learned_range(self) -> tuple[float, float] | None:
+        """The declared range of learned targets; None where there is none."""
+        return self.core.learned_range() if isinstance(self.core, KernelRidge) else None
+
+    @property
+    def is_boxed(self) -> bool:
+        """Whether rows and targets are clipped into declared ranges before the smoother sees them."""
+        return (
+            isinstance(self.core, KernelRidge) and self.core.ranges is not None and self.core.target_range is not None
+        )
+
+    def _all_scales(self) -> list[tuple[Scale, Scale]]:
+        own = [SCALES[self.core.target_transform]] if isinstance(self.core, KernelRidge) else []
+        return self.scales + own
+
+
+def recipe_of(estimator: Any) -> Recipe | str:  # noqa: ANN401  any scikit-learn estimator
+    """The recipe of a linear smoother, or why there is none.
+
+    Examples
+    --------
+    >>> recipe_of(Ridge()).core
+    Ridge()
+    >>> recipe_of(Ridge(solver="lsqr"))
+    "Ridge(solver='lsqr') stops at a tolerance"
+    """
+    learning = learning_steps(estimator)
+    if learning:
+        step = learning[0]
+        return f"step {step.step!r} ({step.estimator}) learns from the rows of its block"
+    return _unwrapped(estimator)
+
+
+def _unwrapped(estimator: Any) -> Recipe | str:  # noqa: ANN401  as above
+    # Exact types throughout: a subclass may compute anything.
+    kind = type(estimator)
+    if kind is KernelRidge:
+        return Recipe(estimator)
+    if kind is Ridge:
+        why_not = _why_not_ridge(estimator)
+        return why_not or Recipe(estimator)
+    if kind is Pipeline:
+        inner = _unwrapped(estimator.steps[-1][1])
+        steps = [step for _, step in estimator.steps[:-1] if step not in (None, "passthrough")]
+        return inner if isinstance(inner, str) else Recipe(inner.core, steps + inner.encoders, inner.scales)
+    if kind is TransformedTargetRegressor:
+        inner = _unwrapped(estimator.regressor)
+        scale = _INCREASING.get((estimator.func, estimator.inverse_func))
+        if estimator.transformer is not None or scale is None:
+            return "its target transform is not known to increase (known are log, log1p, log2 and arcsinh of numpy)"
+        return inner if isinstance(inner, str) else Recipe(inner.core, inner.encoders, [scale, *inner.scales])
+    return f"{kind.__name__} is no linear smoother"
+
+
+def _why_not_ridge(ridge: Ridge) -> str:
+    if ridge.positive:
+        return "Ridge(positive=True) is not linear in its targets"
+    if ridge.solver not in _DIRECT_SOLVERS:
+        return f"Ridge(solver={ridge.solver!r}) stops at a tolerance"
+    if np.size(ridge.alpha) != 1:
+        return "Ridge with several penalties is not served"
+    return ""
