@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, Self, cast
 
@@ -13,8 +14,7 @@ from sklearn.utils.validation import column_or_1d, validate_data
 
 from poisonproof import plurality, runoff
 from poisonproof.certificate import Certificate
-from poisonproof.costs.choices import costs_of_change, costs_of_joining
-from poisonproof.costs.refit import RefitCosts
+from poisonproof.costs.choices import class_costs_for
 from poisonproof.ensemble.base import BlockEnsemble
 from poisonproof.ensemble.cut import blocks_per_modification
 from poisonproof.ensemble.speaker import CodeSpeaker, check_scores
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike, NDArray
 
+    from poisonproof.costs.choices import ClassCosts
     from poisonproof.cover import Effort
     from poisonproof.median import Radii
     from poisonproof.partition import PartitionBy
@@ -64,8 +65,9 @@ class CertifiedClassifier(ClassifierMixin, BlockEnsemble):
         All classes there may be, also those without rows. None: the labels of the rows; certificates then also hold
         against a class that nobody has seen, which is taken to win all ties, and blocks that cannot be fitted abstain.
     max_cost : int, default=1
-        1 counts every touched submodel as lost; larger values leave that many rows less one out and refit
-        (deletions only).
+        1 counts every touched submodel as lost. Larger values ask what it really takes to change each vote, up to
+        this many deletions: by formula for ``RidgeClassifier`` without class weights, alone or behind steps that
+        learn nothing from rows; by leaving rows out and refitting for all others.
     threat : {"insert+delete", "delete", "insert", "relabel"}
         What the attacker may do.
     partition_by : {"features", "row", "source"}
@@ -140,8 +142,8 @@ class CertifiedClassifier(ClassifierMixin, BlockEnsemble):
             The source of each row, with ``partition_by="source"``.
         """
         layout, self.threat_ = self._checked_layout(odd=False), self._checked_threat()
-        template = RidgeClassifier() if self.estimator is None else self.estimator
-        engine = self._checked_engine(self.threat_, template)
+        template = self._template()
+        self._check_election(self.threat_, template)
         rows, labels = validate_data(self, X, y, dtype=np.float64)
         check_classification_targets(labels)
         labels = column_or_1d(labels, warn=True)
@@ -149,6 +151,8 @@ class CertifiedClassifier(ClassifierMixin, BlockEnsemble):
         codes = _codes(self.classes_, labels, "y", "add it to classes=")
         speaker, constant = CodeSpeaker(template, self.classes_), self._constant()
         rows, targets, hashed = canonical(rows), codes.astype(np.float64), self._hashed_labels(labels)
+        # An engine of choices is prepared as any other is; what it is asked for later is not a reach.
+        engine = cast("Any", self._engine())
         self._train(speaker, rows, targets, hashed, groups, layout, engine, constant, self._choice())
         return self
 
@@ -215,7 +219,8 @@ class CertifiedClassifier(ClassifierMixin, BlockEnsemble):
         radius = np.concatenate([one.radius for one in found])
         attack = np.concatenate([one.attack for one in found])
         touched = blocks_per_modification(self.threat_, self.partition_by)
-        costs = "unit cost" if self.max_cost == 1 else f"costs ≤ {self.max_cost} by leave-out refits"
+        engine = self._engine()
+        costs = "unit cost" if engine is None else f"costs ≤ {self.max_cost} by {engine.method}"
         return Certificate(
             prediction=self.classes_[winner],
             radius=np.where(unbreakable, self.n_units_, radius // touched),
@@ -227,19 +232,24 @@ class CertifiedClassifier(ClassifierMixin, BlockEnsemble):
             trusted_solver=np.concatenate([one.trusted_solver for one in found]),
         )
 
-    def _checked_engine(self, threat: Threat, template: Any) -> RefitCosts | None:  # noqa: ANN401
+    def _template(self) -> Any:  # noqa: ANN401  any scikit-learn classifier
+        return RidgeClassifier() if self.estimator is None else self.estimator
+
+    def _engine(self) -> ClassCosts | None:
+        if self.max_cost == 1:
+            return None
+        return class_costs_for(self._template(), int(self.max_cost), self._n_codes, self._strangers)
+
+    def _check_election(self, threat: Threat, template: Any) -> None:  # noqa: ANN401  as above
         if self.rule not in ("plurality", "runoff"):
             raise ParameterError(f"rule={self.rule!r} is unknown; use 'plurality' or 'runoff'")
         if self.rule == "runoff":
             check_scores(template)
-        if self.max_cost == 1:
-            return None
-        if threat.unit == "source" or threat.moves != "delete":
+        if self.max_cost > 1 and (threat.unit == "source" or threat.moves != "delete"):
             raise ThreatError(
-                f"max_cost={self.max_cost} with {threat}: leaving rows out and refitting proves costs for deletions of "
+                f"max_cost={self.max_cost} with {threat}: what it takes to change a class is known for deletions of "
                 "rows only; use threat='delete' without sources, or max_cost=1"
             )
-        return RefitCosts(int(self.max_cost))
 
     def _checked_classes(self, labels: NDArray[Any]) -> NDArray[Any]:
         classes = np.unique(labels if self.classes is None else np.asarray(self.classes))
@@ -269,35 +279,33 @@ class CertifiedClassifier(ClassifierMixin, BlockEnsemble):
         """1 where classes are not declared: the class before all others stands for any other, and for abstentions."""
         return int(self.classes is None)
 
-    def _choice(self) -> partial[Any]:
+    @property
+    def _n_codes(self) -> int:
+        return len(self.classes_) + self._strangers
+
+    def _choice(self) -> partial[_Choice]:
         """How a submodel chooses: a code ``(n_rows,)``, or for a run-off a ranking ``(n_codes, n_rows)``."""
-        shape = _Codes(len(self.classes_) + self._strangers, self._strangers)
-        return partial(_code_votes if self.rule == "plurality" else _rankings, shape)
+        return partial(_Choice, self._n_codes, self._strangers, self.rule == "runoff")
 
     def _ballots(self, rows: NDArray[np.float64], *, costs: bool = False) -> Iterator[_Ballots]:
         """What the submodels choose on the rows, a chunk of rows at a time."""
-        engine = costs and self.max_cost > 1
+        engine = self._engine() if costs else None
         pairs = list(zip(self.submodels_, self.prepared_, strict=True))
         for start in range(0, len(rows), _CHUNK_ROWS):
-            cast_one = partial(
-                _cast, self._choice(), rows[start : start + _CHUNK_ROWS], int(self.max_cost) if engine else 1
-            )
+            cast_one = partial(_cast, self._choice(), engine, rows[start : start + _CHUNK_ROWS])
             choices, price = zip(*each(cast_one, pairs, self.n_jobs, "voting"), strict=True)
             stacked = np.stack(choices, axis=-2)
             ranks = None if self.rule == "plurality" else stacked
             votes = stacked if ranks is None else runoff.first_choices(ranks)
-            yield _Ballots(votes, ranks, np.stack(price, axis=-2) if engine else None)
+            yield _Ballots(votes, ranks, None if engine is None else np.stack(price, axis=-2))
 
     def _poll(self, ballots: _Ballots) -> Poll:
         incidence = None if self.layout_.is_disjoint else self.incidence_
-        n_codes = len(self.classes_) + self._strangers
-        return Poll(
-            ballots.votes, n_codes, incidence, self.capacity_, self.n_units_, costs=ballots.costs, caps=self.caps_
-        )
+        return Poll(ballots.votes, self._n_codes, incidence, self.capacity_, self.n_units_, ballots.costs, self.caps_)
 
     def _counts(self, ballots: _Ballots) -> NDArray[np.int64]:
         """How many votes each class has, ``(n_classes, n_rows)``."""
-        return plurality.class_counts(ballots.votes, len(self.classes_) + self._strangers)[self._strangers :]
+        return plurality.class_counts(ballots.votes, self._n_codes)[self._strangers :]
 
     def _winner(self, ballots: _Ballots) -> NDArray[np.int64]:
         """The place of the elected class on each row."""
@@ -323,52 +331,44 @@ class _Ballots(NamedTuple):
     costs: NDArray[np.int64] | None
 
 
-class _Codes(NamedTuple):
-    """How classes are numbered: ``shift`` numbers stand before the first class."""
+@dataclass(frozen=True, eq=False)
+class _Choice:
+    """What one submodel chooses, in codes: whole numbers, ``shift`` of which stand before that of the first class."""
 
     n_codes: int
     shift: int
+    ranks: bool
+    submodel: Submodel
+
+    def __call__(self, rows: NDArray[np.float64]) -> NDArray[np.integer]:
+        """The code of each row's vote ``(n_rows,)``, or the place of every code ``(n_codes, n_rows)``."""
+        if self.ranks:
+            return runoff.rankings(self.scores(rows))
+        return (self.submodel.vote(rows) + self.shift).astype(np.min_scalar_type(self.n_codes))
+
+    def scores(self, rows: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The score of every code, ``(n_rows, n_codes)``; of those without one the smaller code is first."""
+        constant = np.where(np.arange(self.n_codes) == self.submodel.constant + self.shift, 0.0, -np.inf)
+        scores = np.tile(constant, (len(rows), 1))
+        if self.submodel.estimator is not None:
+            given = np.full_like(scores, -np.inf)
+            given[:, self.shift :] = in_fixed_shape(self.submodel.estimator.scores, rows)
+            usable = ~np.isnan(given).any(axis=1)
+            scores[usable] = given[usable]
+        return scores
 
 
 def _cast(
-    choice: Any,  # noqa: ANN401  a partial function
-    rows: NDArray[np.float64],
-    max_cost: int,
-    pair: tuple[Submodel, object],
+    make: partial[_Choice], engine: ClassCosts | None, rows: NDArray[np.float64], pair: tuple[Submodel, object]
 ) -> tuple[NDArray[np.integer], NDArray[np.int64] | None]:
     """One submodel's choice on each row, and what it takes to change it."""
     submodel, prepared = pair
-    chosen = choice(submodel)(rows)
-    if max_cost == 1:
+    choice = make(submodel)
+    chosen = choice(rows)
+    if engine is None:
         return chosen, None
-    replicas = cast("list[list[Any]]", prepared)
-    if chosen.ndim == 1:
-        return chosen, costs_of_joining(replicas, rows, choice.args[0].n_codes, max_cost)
-    return chosen, costs_of_change(replicas, rows, chosen, max_cost)
-
-
-def _code_votes(codes: _Codes, submodel: Submodel) -> partial[NDArray[np.integer]]:
-    return partial(_codes_of_votes, submodel, codes)
-
-
-def _codes_of_votes(submodel: Submodel, codes: _Codes, rows: NDArray[np.float64]) -> NDArray[np.integer]:
-    return (submodel.vote(rows) + codes.shift).astype(np.min_scalar_type(codes.n_codes))
-
-
-def _rankings(codes: _Codes, submodel: Submodel) -> partial[NDArray[np.integer]]:
-    return partial(_ranks_of_votes, submodel, codes)
-
-
-def _ranks_of_votes(submodel: Submodel, codes: _Codes, rows: NDArray[np.float64]) -> NDArray[np.integer]:
-    """The ranking of all codes; of those without a score the smaller one is first."""
-    constant = np.where(np.arange(codes.n_codes) == submodel.constant + codes.shift, 0.0, -np.inf)
-    scores = np.tile(constant, (len(rows), 1))
-    if submodel.estimator is not None:
-        given = np.full_like(scores, -np.inf)
-        given[:, codes.shift :] = in_fixed_shape(submodel.estimator.scores, rows)
-        usable = ~np.isnan(given).any(axis=1)
-        scores[usable] = given[usable]
-    return runoff.rankings(scores)
+    price = engine.reordering if choice.ranks else engine.joining
+    return chosen, price(prepared, rows, chosen, choice.scores)
 
 
 def _codes(classes: NDArray[Any], labels: NDArray[Any], name: str, fix: str) -> NDArray[np.int64]:
