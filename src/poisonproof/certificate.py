@@ -12,6 +12,7 @@ import numpy as np
 from poisonproof.errors import DataError, MissingExtraError, ParameterError
 
 if TYPE_CHECKING:
+    import scipy.sparse as sp
     from numpy.typing import NDArray
 
     from poisonproof.threat import Threat
@@ -50,6 +51,8 @@ class Certificate:
         The certified class, for a classifier.
     trusted_solver : bool array (n_rows,) or None
         Where the radius rests on a floating-point solver's word (only ``effort="exact"`` does that).
+    witness : sparse int64 array (n_rows, n_blocks) or None
+        How often the attack touches each block, where that was asked for.
     """
 
     prediction: NDArray[Any]
@@ -62,6 +65,7 @@ class Certificate:
     upper: NDArray[np.float64] | None = None
     target: NDArray[Any] | None = None
     trusted_solver: NDArray[np.bool_] | None = None
+    witness: sp.csr_array | None = None
 
     def __post_init__(self) -> None:
         if np.any(self.attack <= self.radius):

@@ -6,14 +6,17 @@ This module never sees a row: it knows votes, how far each can move, and which b
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
+import scipy.sparse as sp
 
 from poisonproof.cover import Effort, minimum_cover
 
 if TYPE_CHECKING:
-    import scipy.sparse as sp
+    from collections.abc import Callable
+
     from numpy.typing import NDArray
 
     from poisonproof.costs import Reach
@@ -23,13 +26,14 @@ __all__ = ["Ballot", "Radii", "interval", "median", "radii"]
 
 
 class Radii(NamedTuple):
-    """Radius and attack of every row, and how they were found."""
+    """Radius and attack of every row, how they were found, and where asked for which blocks the attack touches."""
 
     radius: NDArray[np.int64]
     attack: NDArray[np.int64]
     unbreakable: NDArray[np.bool_]
     trusted_solver: NDArray[np.bool_]
     method: str
+    witness: sp.csr_array | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,6 +92,7 @@ def radii(
     *,
     effort: Effort = "fast",
     time_limit: float | None = None,
+    witness: bool = False,
 ) -> Radii:
     """How many modifications the median withstands before it leaves ``[lower, upper]``.
 
@@ -96,26 +101,33 @@ def radii(
     The attacker must break one side, so the two-sided radius is the smaller one, each side with its own costs
     (docs/theory.md, section 1). The attack is on the given costs; it is real where those are exact.
     """
-    sides = _sides(ballot, lower, upper, effort, time_limit)
+    solve = partial(_broken, ballot, effort=effort, time_limit=time_limit, witness=witness)
+    sides = _sides(ballot, lower, upper, solve)
     # One more than all units stands for the cost of a side that cannot be broken: an attack on the other is cheaper.
     never = ballot.n_units + 1
     least = np.min([np.where(side.unbreakable, never, side.lower) for side in sides], axis=0)
-    attack = np.min([np.where(side.unbreakable, never, side.upper) for side in sides], axis=0)
+    attacks = np.array([np.where(side.unbreakable, never, side.upper) for side in sides])
     return Radii(
         radius=least - 1,
-        attack=attack,
+        attack=attacks.min(axis=0),
         unbreakable=np.all([side.unbreakable for side in sides], axis=0),
         trusted_solver=np.any([side.trusted_solver for side in sides], axis=0),
         method=sides[0].method,
+        witness=_witness(sides, attacks.argmin(axis=0)) if witness else None,
     )
+
+
+def _witness(sides: list[CoverBounds], cheaper: NDArray[np.intp]) -> sp.csr_array:
+    """How often the cheaper attack on each row touches each block, ``(n_rows, n_blocks)``."""
+    stacked = sp.vstack([side.witness for side in sides], format="csr")
+    return stacked[cheaper * len(cheaper) + np.arange(len(cheaper))]
 
 
 def _sides(
     ballot: Ballot,
     lower: NDArray[np.float64],
     upper: NDArray[np.float64],
-    effort: Effort,
-    time_limit: float | None,
+    solve: Callable[..., CoverBounds],
 ) -> list[CoverBounds]:
     """The attacker's problems: for every row first the side where fewer votes must move, then the other one.
 
@@ -123,16 +135,16 @@ def _sides(
     """
     high = costs_of_leaving(ballot.reach, upper)
     if np.all(lower == -np.inf):
-        return [_broken(ballot, high, effort=effort, time_limit=time_limit)]
+        return [solve(high)]
     low = costs_of_leaving(ballot.mirrored().reach, -lower)
     if np.all(upper == np.inf):
-        return [_broken(ballot, low, effort=effort, time_limit=time_limit)]
+        return [solve(low)]
     high_first = np.count_nonzero(high, axis=0) <= np.count_nonzero(low, axis=0)
-    first = _broken(ballot, np.where(high_first, high, low), effort=effort, time_limit=time_limit)
+    first = solve(np.where(high_first, high, low))
     # Sound because the radius is the smaller one: what the other side costs beyond the first one's bound is of no use.
     enough = np.where(first.unbreakable, np.iinfo(np.int64).max, first.lower)
     other = np.where(high_first, low, high)
-    return [first, _broken(ballot, other, enough=enough, effort=effort, time_limit=time_limit)]
+    return [first, solve(other, enough=enough)]
 
 
 def _broken(
@@ -143,6 +155,7 @@ def _broken(
     only_enough: bool = False,
     effort: Effort = "fast",
     time_limit: float | None = None,
+    witness: bool = False,
 ) -> CoverBounds:
     """The attacker's problem of pushing a majority of the votes out at these costs."""
     n_submodels, n_rows = costs.shape
@@ -156,6 +169,7 @@ def _broken(
         only_enough=only_enough,
         effort=effort,
         time_limit=time_limit,
+        witness=witness,
     )
 
 

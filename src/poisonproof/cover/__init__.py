@@ -1,6 +1,6 @@
 """The attacker's problem and its solvers. Nothing here knows data or models: only costs, blocks and votes."""
 
-from poisonproof.cover.cascade import Effort, minimum_cover
-from poisonproof.cover.problem import CoverBounds
+from poisonproof.cover.cascade import Effort, minimum_cover, solve
+from poisonproof.cover.problem import Bound, CoverBounds, CoverProblem
 
-__all__ = ["CoverBounds", "Effort", "minimum_cover"]
+__all__ = ["Bound", "CoverBounds", "CoverProblem", "Effort", "minimum_cover", "solve"]

@@ -72,7 +72,7 @@ def _bounds(total: NDArray[np.int64], unbreakable: NDArray[np.bool_]) -> CoverBo
 
 
 def least_value(values: NDArray[np.int64], gains: NDArray[np.integer], quota: int) -> int:
-    """The least sum of values whose gains reach the quota: a knapsack, exact, in integers.
+    """The least sum of values whose gains, at least 1 each, reach the quota: a knapsack, exact, in integers.
 
     Notes
     -----
@@ -83,15 +83,18 @@ def least_value(values: NDArray[np.int64], gains: NDArray[np.integer], quota: in
         return 0
     best = np.full(quota + 1, np.iinfo(np.int64).max // 2, dtype=np.int64)
     best[0] = 0
-    classes = np.unique(gains[gains > 0])
-    for gain in classes.tolist():
-        ladder = np.concatenate([[0], np.cumsum(np.sort(values[gains == gain]))])
-        count = np.arange(min(len(ladder), -(-quota // gain) + 1))
-        if gain == classes[-1]:
-            return int(np.min(best[np.maximum(quota - gain * count, 0)] + ladder[count]))
+    *classes, last = np.unique(gains).tolist()
+    for gain in classes:
+        ladder = _ladder(values[gains == gain], gain, quota)
         wanted = np.arange(quota + 1)
         longer = best.copy()
-        for taken in count[1:].tolist():
+        for taken in range(1, len(ladder)):
             np.minimum(longer, best[np.maximum(wanted - gain * taken, 0)] + ladder[taken], out=longer)
         best = longer
-    return int(best[quota])
+    ladder = _ladder(values[gains == last], last, quota)
+    return int(np.min(best[np.maximum(quota - last * np.arange(len(ladder)), 0)] + ladder))
+
+
+def _ladder(values: NDArray[np.int64], gain: int, quota: int) -> NDArray[np.int64]:
+    """What the cheapest 0, 1, 2, … of these items cost, up to as many as fill the quota."""
+    return np.concatenate([[0], np.cumsum(np.sort(values))])[: -(-quota // gain) + 1]

@@ -5,12 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import numpy as np
-import scipy.sparse as sp
-
 from poisonproof.errors import DataError
 
 if TYPE_CHECKING:
+    import numpy as np
+    import scipy.sparse as sp
     from numpy.typing import NDArray
 
 __all__ = ["Bound", "CoverBounds", "CoverProblem"]
@@ -99,6 +98,8 @@ class CoverBounds:
         How the bounds were found.
     witness : sparse int64 array (n_rows, n_blocks), or None
         How often the attack of cost ``upper`` touches each block, where that was asked for.
+    status : tuple of str
+        For each row "optimal" where ``lower == upper``, otherwise why the search stopped; empty where all is optimal.
     """
 
     lower: NDArray[np.int64]
@@ -107,6 +108,7 @@ class CoverBounds:
     trusted_solver: NDArray[np.bool_]
     method: str
     witness: sp.csr_array | None = None
+    status: tuple[str, ...] = ()
 
 
 def check_table(name: str, values: NDArray[np.integer] | None, shape: tuple[int, ...]) -> None:

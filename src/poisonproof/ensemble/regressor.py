@@ -7,6 +7,7 @@ from numbers import Real
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 
 import numpy as np
+import scipy.sparse as sp
 from sklearn.base import RegressorMixin
 from sklearn.utils.validation import validate_data
 
@@ -165,6 +166,7 @@ class CertifiedRegressor(RegressorMixin, BlockEnsemble):
         relative: bool = True,
         effort: Effort = "fast",
         time_limit: float | None = None,
+        witness: bool = False,
     ) -> Certificate:
         """How many modifications of the training data each prediction withstands.
 
@@ -179,7 +181,9 @@ class CertifiedRegressor(RegressorMixin, BlockEnsemble):
         relative : bool, default=True
             Whether ``within`` is a share of the prediction's absolute value.
         effort, time_limit
-            How hard to look for the exact radius where blocks overlap, and for how many seconds at most.
+            How hard to look for the exact radius where blocks overlap, and for how many seconds at most on each row.
+        witness : bool, default=False
+            Whether the certificate tells which blocks its attacks touch, and how often.
         """
         rows = self._checked_rows(X)
         declared = None if within is not None else bounds_of(np.empty(len(rows)), lower, upper, None, relative=relative)
@@ -190,7 +194,8 @@ class CertifiedRegressor(RegressorMixin, BlockEnsemble):
                 low, high = bounds_of(prediction, lower, upper, within, relative=relative)
             else:
                 low, high = declared[0][window], declared[1][window]
-            parts.append(_Part(prediction, low, high, radii(ballot, low, high, effort=effort, time_limit=time_limit)))
+            found = radii(ballot, low, high, effort=effort, time_limit=time_limit, witness=witness)
+            parts.append(_Part(prediction, low, high, found))
         return self._certificate(parts)
 
     def interval(self, X: ArrayLike, budget: int) -> Interval:
@@ -261,6 +266,7 @@ class CertifiedRegressor(RegressorMixin, BlockEnsemble):
             lower=np.concatenate(lower),
             upper=np.concatenate(upper),
             trusted_solver=np.concatenate([one.trusted_solver for one in found]),
+            witness=None if found[0].witness is None else sp.vstack([one.witness for one in found], format="csr"),
         )
 
     def _method(self, solver: str) -> str:

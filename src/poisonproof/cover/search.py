@@ -1,0 +1,148 @@
+"""The search for one row's least cost: cheap bounds first, and an end as soon as the answer is settled."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from time import perf_counter
+from typing import TYPE_CHECKING, Final, Literal
+
+import numpy as np
+
+from poisonproof.cover.attack import greedy_attack, improved_attack
+from poisonproof.cover.closed_form import gain_bound
+from poisonproof.cover.dual import dual_bound
+from poisonproof.cover.extended import extended_bound
+from poisonproof.cover.first_order import relax
+from poisonproof.cover.milp import branch_and_bound
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from poisonproof.cover.structure import Residual
+
+__all__ = ["WORK", "Search", "Work"]
+
+Effort = Literal["fast", "exact"]
+
+
+@dataclass(frozen=True)
+class Work:
+    """How much each step of a search may do.
+
+    Parameters
+    ----------
+    iterations : int
+        Of the first-order method for the relaxation.
+    moves : int
+        Of the local search for attacks.
+    cut_incidences : int
+        Up to how many incidences of votes and blocks the relaxation with cuts is worth a try.
+    solver_seconds : float
+        Of a mixed-integer solver, where no time limit is given; 0 leaves it out.
+    solver_submodels : int
+        Up to how many submodels it is worth a try.
+    """
+
+    iterations: int
+    moves: int
+    cut_incidences: int
+    solver_seconds: float
+    solver_submodels: int = 1000
+
+
+_CUT_SECONDS: Final = 60.0  # far more than it takes, so that the clock does not decide what is proved
+
+WORK: Final[dict[Effort, Work]] = {"fast": Work(400, 20_000, 9_000, 0.0), "exact": Work(4_000, 400_000, 40_000, 10.0)}
+
+
+@dataclass
+class Search:
+    """What is known of one row's least cost so far, and when that is enough.
+
+    Parameters
+    ----------
+    residual : Residual
+        The problem.
+    lower, upper : int
+        No attack is cheaper than ``lower``; one costs ``upper``.
+    enough : int
+        A lower bound of this much is enough.
+    only_enough : bool
+        Whether it is also enough to know an attack that costs less than that.
+    deadline : float
+        When to stop, in the time of :func:`time.perf_counter`.
+    touched : int64 array (n_blocks,), or None
+        The attack that costs ``upper``, once one was built.
+    trusted_solver : bool
+        Whether ``lower`` rests on a floating-point solver's word.
+    """
+
+    residual: Residual
+    lower: int
+    upper: int
+    enough: int
+    only_enough: bool
+    deadline: float
+    touched: NDArray[np.int64] | None = None
+    trusted_solver: bool = False
+    failure: str = ""
+
+    @property
+    def status(self) -> str:
+        """Why to stop here, or "" to go on."""
+        if self.lower >= self.upper and self.touched is not None:
+            return "optimal"
+        if self.lower >= self.enough or (self.only_enough and self.upper < self.enough):
+            return "enough"
+        return "time limit" if perf_counter() > self.deadline else ""
+
+    def run(self, work: Work, *, witness: bool) -> str:
+        """Take the steps in turn; returns why the search ended."""
+        if witness:
+            self._attack()
+        for step in (self._close_form, self._attack, self._relax, self._improve, self._cut, self._solve):
+            if self.status:
+                return self.status
+            step(work)
+        return self.status or self.failure or "effort"
+
+    def _close_form(self, work: Work) -> None:
+        del work
+        self.lower = max(self.lower, gain_bound(self.residual))
+
+    def _attack(self, work: Work | None = None) -> None:
+        del work
+        if self.touched is None:
+            self._use(greedy_attack(self.residual))
+
+    def _relax(self, work: Work) -> None:
+        # The relaxation needs to pass the integer below what settles the row, and no more.
+        stop_at = min(self.upper, self.enough) - 1 + 1e-6
+        found = relax(self.residual, iterations=work.iterations, stop_at=stop_at)
+        self.lower = max(self.lower, dual_bound(self.residual, found.loads))
+
+    def _improve(self, work: Work) -> None:
+        start = greedy_attack(self.residual) if self.touched is None else self.touched
+        self._use(improved_attack(self.residual, start, self.lower, work.moves))
+
+    def _cut(self, work: Work) -> None:
+        if self.residual.costs.max() == 2 and len(self.residual.blocks) <= work.cut_incidences:
+            seconds = min(self.deadline - perf_counter(), _CUT_SECONDS)
+            self.lower = max(self.lower, extended_bound(self.residual, max(seconds, 0.1)))
+
+    def _solve(self, work: Work) -> None:
+        if len(self.residual.costs) > work.solver_submodels or work.solver_seconds <= 0:
+            return
+        limited = np.isfinite(self.deadline)
+        seconds = max(self.deadline - perf_counter(), 0.1) if limited else work.solver_seconds
+        found = branch_and_bound(self.residual, self.upper, seconds)
+        if found.touched is not None:
+            self._use(found.touched)
+        if found.lower > self.lower:
+            self.lower, self.trusted_solver = found.lower, True
+        self.failure = found.status if "failed" in found.status else ""
+
+    def _use(self, touched: NDArray[np.int64]) -> None:
+        """Note an attack if it is cheaper than what is known, or the first that can be shown."""
+        if self.touched is None or int(touched.sum()) < self.upper:
+            self.upper, self.touched = int(touched.sum()), touched
