@@ -20,6 +20,7 @@ _NEEDED: Final = ("numpy", "scipy", "scikit-learn", "numba", "joblib", "threadpo
 _EXTRAS: Final = {
     "io": ("skops", "polars"),
     "plot": ("matplotlib",),
+    "data": ("pooch",),
     "highs": ("highspy",),
     "boost": ("xgboost", "lightgbm"),
     "tune": ("optuna",),
