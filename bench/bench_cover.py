@@ -9,12 +9,14 @@ import json
 import sys
 from time import process_time
 from typing import TYPE_CHECKING, Any, Final
+from unittest.mock import patch
 
 import numpy as np
 
 from poisonproof.costs import Reach
 from poisonproof.cover.attack import improved_attack
 from poisonproof.cover.cascade import minimum_cover
+from poisonproof.cover.first_order import relax
 from poisonproof.cover.structure import residual_of, structure_of
 from poisonproof.layout import make_layout
 from poisonproof.median import Ballot, radii
@@ -66,16 +68,32 @@ def simulated(layout: Layout, inside: float, dearest: int, n_rows: int, seed: in
     return Ballot(Reach(*ends), layout.incidence, None, 10**6), lower, upper
 
 
-def milliseconds(ballot: Ballot, lower: NDArray[np.float64], upper: NDArray[np.float64]) -> list[float]:
-    """CPU time of each row by itself."""
-    times = []
+def milliseconds(
+    ballot: Ballot, lower: NDArray[np.float64], upper: NDArray[np.float64]
+) -> tuple[list[float], list[bool]]:
+    """CPU time of each row by itself, and whether its closed forms left anything to do."""
+    times, worked = [], []
     for row in range(len(upper)):
         one = slice(row, row + 1)
         alone = Ballot(Reach(ballot.reach.low[..., one], ballot.reach.high[..., one]), ballot.incidence, None, 10**6)
-        started = process_time()
-        radii(alone, lower[one], upper[one])
-        times.append(1e3 * (process_time() - started))
-    return times
+        with patch("poisonproof.cover.search.relax", wraps=relax) as watched:
+            started = process_time()
+            radii(alone, lower[one], upper[one])
+            times.append(1e3 * (process_time() - started))
+        worked.append(watched.called)
+    return times, worked
+
+
+def slope(cases: list[dict[str, Any]], *, working: bool) -> float:
+    """The exponent of the time of a row in the number of submodels times the spread, over all rows or those at work."""
+    points = [
+        (case["n_submodels"] * case["spread"], time)
+        for case in cases
+        for time, worked in zip(case["times"], case["worked"], strict=True)
+        if worked or not working
+    ]
+    sizes, times = np.log(np.array(points)).T
+    return round(float(np.polyfit(sizes, times, 1)[0]), 3)
 
 
 def tightness(ballot: Ballot, upper: NDArray[np.float64], moves: int) -> list[float]:
@@ -97,10 +115,12 @@ def tightness(ballot: Ballot, upper: NDArray[np.float64], moves: int) -> list[fl
 def random_case(q: int, d: int, dearest: int, *, moves: int) -> dict[str, Any]:
     """Speed and tightness for one random layout, over all shares of votes inside."""
     layout = make_layout(q, d, "random")
-    times, shares = [], []
+    times, worked, shares = [], [], []
     for inside in INSIDE:
         ballot, lower, upper = simulated(layout, inside, dearest, 2, q)
-        times += milliseconds(ballot, lower, upper)
+        of_rows, at_work = milliseconds(ballot, lower, upper)
+        times += of_rows
+        worked += at_work
         shares += tightness(ballot, upper, moves)
     return {
         "case": "random",
@@ -113,6 +133,7 @@ def random_case(q: int, d: int, dearest: int, *, moves: int) -> dict[str, Any]:
         "mean_bound_over_attack": round(float(np.mean(shares)), 4),
         "worst_bound_over_attack": round(min(shares), 4),
         "times": times,
+        "worked": worked,
         "shares": shares,
     }
 
@@ -153,18 +174,18 @@ def main(*, quick: bool) -> None:
         print(json.dumps(grouped_case(name, d, dearest, n_submodels)), flush=True)
     for dearest in (1, 2):
         cases = [random_case(q, d, dearest, moves=200_000) for q, d in (RANDOM[::6] if quick else RANDOM)]
-        times = [time for case in cases for time in case.pop("times")]
-        shares = [share for case in cases for share in case.pop("shares")]
+        times = [time for case in cases for time in case["times"]]
+        shares = [share for case in cases for share in case["shares"]]
         for case in cases:
-            print(json.dumps(case), flush=True)
-        sizes = np.log([case["n_submodels"] * case["spread"] for case in cases])
+            print(json.dumps({key: value for key, value in case.items() if not isinstance(value, list)}), flush=True)
         summary = {
             "case": "random, all",
             "max_cost": dearest,
             "median_ms": round(float(np.median(times)), 2),
             "worst_ms": round(max(times), 2),
             "mean_bound_over_attack": round(float(np.mean(shares)), 4),
-            "slope_of_time": round(float(np.polyfit(sizes, np.log([case["median_ms"] for case in cases]), 1)[0]), 3),
+            "slope_over_all_rows": slope(cases, working=False),
+            "slope_over_rows_at_work": slope(cases, working=True),
         }
         print(json.dumps(summary), flush=True)
 

@@ -93,3 +93,12 @@ def test_the_interval_encloses_what_the_budget_can_do(caps: bool) -> None:
             assert high >= max(reached)
             tight += (low, high) == (min(reached), max(reached))
     assert tight > 100
+
+
+@pytest.mark.parametrize("incidence", [None, np.array([[1, 1, 0], [1, 0, 0], [0, 0, 1]], dtype=np.bool_)])
+def test_many_levels_of_cost_do_not_overflow(incidence: np.ndarray | None) -> None:
+    ends = np.zeros((200, 3, 1))
+    shared = None if incidence is None else sp.csr_array(incidence)
+    found = radii(Ballot(Reach(ends, ends), shared, None, 10**6), np.array([-1.0]), np.array([1.0]))
+    assert not found.unbreakable[0]
+    assert found.radius[0] == (399 if incidence is None else 199)

@@ -7,12 +7,12 @@ looked into.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import lcm
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
-from poisonproof.cover import minimum_cover
+from poisonproof.cover import closed_form, minimum_cover
+from poisonproof.cover.structure import structure_of
 from poisonproof.median import Radii
 
 if TYPE_CHECKING:
@@ -26,8 +26,6 @@ if TYPE_CHECKING:
 __all__ = ["NEVER", "Cover", "Ground", "Outcome", "cheapest_goal", "gain_bounds"]
 
 NEVER: Final = int(np.iinfo(np.int64).max // 4)  # the cost of what no attacker can do
-_LARGEST_UNIT: Final = 1 << 24
-_CHUNK_ROWS: Final = 256  # rows whose blocks are weighed at a time, over the highest cost, so that memory stays bounded
 
 
 class Ground(NamedTuple):
@@ -200,38 +198,10 @@ def _cover(
 
 
 def gain_bounds(ground: Ground, cover: Cover) -> NDArray[np.int64]:
-    """A lower bound on each row's cover that needs no search; :data:`NEVER` where no attack can reach the quota.
-
-    Notes
-    -----
-    Let a vote that has been touched ``i`` times of ``cost`` be worth ``gain · i / cost``. The ``k``-th touch of a
-    block is worth at most the sum of ``gain / cost`` over its submodels of cost ``k`` or more; as many modifications
-    are needed as the most gainful touches take to reach the quota.
-    """
-    bounds = [
-        _gain_bounds(ground, Cover(cover.gains[:, part], cover.costs[:, part], cover.quota[part]))
-        for part in _parts(len(cover.quota), max(1, _CHUNK_ROWS // int(cover.costs.max(initial=1))))
-    ]
-    return np.concatenate([np.zeros(0, dtype=np.int64), *bounds])
-
-
-def _parts(n_rows: int, size: int) -> list[slice]:
-    return [slice(start, start + size) for start in range(0, n_rows, size)]
-
-
-def _gain_bounds(ground: Ground, cover: Cover) -> NDArray[np.int64]:
-    highest = int(cover.costs.max(initial=1))
-    unit = min(lcm(*range(1, min(highest, 40) + 1)), _LARGEST_UNIT) if highest <= 40 else _LARGEST_UNIT
-    # Sound because shares are rounded up, which can only make a modification look more gainful.
-    shares = -(-cover.gains.astype(np.int64) * unit // np.maximum(cover.costs, 1))
+    """A lower bound on each row's cover that needs no search; :data:`NEVER` where no attack can reach the quota."""
     movable = ground.movable(cover.costs)
-    if movable is not None:
-        shares = np.where(movable, shares, 0)
-    touched_by = ground.incidence.T.astype(np.int64)
-    worth = [touched_by @ np.where(cover.costs >= level, shares, 0) for level in range(1, highest + 1)]
-    total = np.cumsum(-np.sort(-np.concatenate(worth), axis=0), axis=0)
-    # No quota passes the sum of all gains, so the product stays far below 2**63 unless there is no hope to reach it.
-    wanted = np.minimum(cover.quota, len(shares) * int(cover.gains.max(initial=0)) + 1) * unit
-    least = np.count_nonzero(total < wanted, axis=0) + 1
-    least[total[-1] < wanted] = NEVER
-    return np.where(cover.quota <= 0, 0, least)
+    costs = cover.costs if movable is None else np.where(movable, cover.costs, 0)
+    users = structure_of(ground.incidence).users
+    within_reach = np.where(costs > 0, cover.gains, 0).sum(axis=0, dtype=np.int64)
+    bounds = closed_form.gain_bounds(users, costs, cover.gains, cover.quota)
+    return np.where(within_reach < np.maximum(cover.quota, 0), NEVER, bounds)

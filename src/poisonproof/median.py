@@ -149,7 +149,7 @@ def _sides(
 
 def _broken(
     ballot: Ballot,
-    costs: NDArray[np.int8],
+    costs: NDArray[np.integer],
     *,
     enough: NDArray[np.int64] | None = None,
     only_enough: bool = False,
@@ -173,14 +173,15 @@ def _broken(
     )
 
 
-def costs_of_leaving(reach: Reach, upper: NDArray[np.float64]) -> NDArray[np.int8]:
+def costs_of_leaving(reach: Reach, upper: NDArray[np.float64]) -> NDArray[np.integer]:
     """Least modifications that push each vote above ``upper``: 0 where it is above, ``(n_submodels, n_rows)``."""
     if len(reach.high) == 1:
         return (reach.high[0] <= upper).view(np.int8)
-    return np.count_nonzero(reach.high <= upper, axis=0).astype(np.int8)
+    smallest = np.int8 if len(reach.high) < 128 else np.int32
+    return np.count_nonzero(reach.high <= upper, axis=0).astype(smallest)
 
 
-def _movable(capacity: NDArray[np.int64] | None, costs: NDArray[np.int8]) -> NDArray[np.bool_] | None:
+def _movable(capacity: NDArray[np.int64] | None, costs: NDArray[np.integer]) -> NDArray[np.bool_] | None:
     """False where a vote costs more than its submodel has units: touching all of them is not enough."""
     if capacity is None:
         return None

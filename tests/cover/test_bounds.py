@@ -145,12 +145,12 @@ def test_a_solver_that_fails_leaves_what_is_proved(monkeypatch: pytest.MonkeyPat
 @pytest.mark.parametrize(
     ("answer", "lower", "status"),
     [
-        (_Answer(1, 20.2, None), 21, "time limit"),
-        (_Answer(1, 20.0001, None), 20, "time limit"),
-        (_Answer(1, np.nan, None), 0, "time limit"),
-        (_Answer(1, None, None), 0, "time limit"),
+        (_Answer(1, 20.2, None), 21, "solver time limit"),
+        (_Answer(1, 20.0001, None), 20, "solver time limit"),
+        (_Answer(1, np.nan, None), 0, "solver time limit"),
+        (_Answer(1, None, None), 0, "solver time limit"),
         (_Answer(4, -np.inf, None), 0, "solver failed"),
-        (_Answer(1, 1e9, None), 50, "time limit"),
+        (_Answer(1, 1e9, None), 50, "solver time limit"),
         (_Answer(0, 30.0, np.full(1000, np.nan)), 30, "optimal"),
         (_Answer(0, 30.0, np.zeros(1000)), 30, "optimal"),
     ],
@@ -197,3 +197,28 @@ def test_a_cheaper_attack_of_a_solver_is_used(monkeypatch: pytest.MonkeyPatch) -
     search.run(work, witness=True)
     assert search.upper == cheaper.sum()
     assert not search.trusted_solver
+
+
+@pytest.mark.parametrize(
+    ("answer", "status"),
+    [(_Answer(1, None, None), "solver time limit"), (_Answer(4, None, None), "solver failed")],
+)
+def test_the_status_says_how_a_solver_ended(monkeypatch: pytest.MonkeyPatch, answer: _Answer, status: str) -> None:
+    monkeypatch.setattr(milp_module, "milp", lambda *_, **__: answer)
+    work = search_module.Work(iterations=40, moves=100, cut_incidences=0, solver_seconds=1.0)
+    search = search_module.Search(large(2), 1, 10**6, 10**6, only_enough=False, deadline=np.inf)
+    assert search.run(work, witness=False) == status
+    assert not search.trusted_solver
+
+
+def test_batches_of_any_size_have_the_same_gain_bounds() -> None:
+    structure = Structure.of(make_layout(9, 4, "random").incidence)
+    rng = np.random.default_rng(9)
+    costs = rng.integers(0, 4, (structure.n_submodels, 300))
+    quota = rng.integers(-1, 2**62, 300) // 2 ** rng.integers(0, 62, 300)
+    whole = gain_bounds(structure.users, costs, None, quota)
+    for row in range(0, 300, 37):
+        one = slice(row, row + 1)
+        assert gain_bounds(structure.users, costs[:, one], None, quota[one])[0] == whole[row]
+    assert (whole[quota <= 0] == 0).all()
+    assert (whole[quota > 0] >= 1).all()

@@ -172,3 +172,49 @@ def test_an_unknown_effort_is_refused() -> None:
 def test_no_rows_are_no_trouble() -> None:
     found = minimum_cover(SHARED, np.ones((3, 0), dtype=np.int64), np.zeros(0, dtype=np.int64), witness=True)
     assert len(found.lower) == 0
+
+
+@pytest.mark.parametrize("kind", [np.int64, np.uint64])
+def test_blocks_that_hold_more_than_can_be_counted_are_no_limit(kind: type[np.integer]) -> None:
+    most = np.full(3, np.iinfo(kind).max, dtype=kind)
+    bound = solve(CoverProblem(SHARED, np.ones(3, dtype=np.int64), 2, caps=most))
+    assert (bound.unbreakable, bound.lower, bound.upper) == (False, 1, 1)
+
+
+def test_what_cannot_be_summed_is_refused() -> None:
+    for name in ("costs", "gains"):
+        parts = {"costs": np.ones(3, dtype=np.int64)} | {name: np.full(3, 1 << 40)}
+        with pytest.raises(DataError, match=f"{name} has the value 1099511627776; it must be at most 65535"):
+            solve(CoverProblem(SHARED, quota=2, **parts))
+
+
+@pytest.mark.parametrize("incidence", [None, SHARED])
+def test_costs_are_checked_whether_blocks_are_shared_or_not(incidence: sp.csr_array | None) -> None:
+    with pytest.raises(DataError, match="costs has the value -3"):
+        minimum_cover(incidence, np.array([[1], [-3], [2]], dtype=np.int8), np.array([2]))
+    with pytest.raises(DataError, match="quota has shape"):
+        minimum_cover(incidence, np.ones((3, 2), dtype=np.int8), np.array([2]))
+
+
+def test_votes_that_count_nothing_are_not_bought() -> None:
+    costs, gains = np.array([[1], [3], [2]]), np.array([[0], [1], [1]])
+    assert minimum_cover(None, costs, np.array([1]), gains=gains).lower.tolist() == [2]
+    assert minimum_cover(None, costs, np.array([3]), gains=gains).unbreakable.all()
+
+
+@pytest.mark.parametrize("kind", [np.int8, np.uint8, np.int16, np.uint64])
+def test_narrow_integers_do_not_overflow(kind: type[np.integer]) -> None:
+    incidence = make_layout(60, 5, "random").incidence
+    costs = np.full((incidence.shape[0], 1), 100, dtype=kind)
+    quota = np.array([incidence.shape[0]])
+    wide = minimum_cover(incidence, costs.astype(np.int64), quota, gains=costs.astype(np.int64))
+    narrow = minimum_cover(incidence, costs, quota, gains=costs)
+    assert (narrow.lower == wide.lower).all()
+    assert (narrow.upper == wide.upper).all()
+    # Three votes fill the quota; they cost 100 each, and a touch counts for five votes at most.
+    assert 100 * 3 / 5 <= narrow.lower[0] <= 100 * 3
+
+
+def test_a_quota_beyond_all_reach_is_unbreakable() -> None:
+    found = minimum_cover(SHARED, np.ones((3, 1), dtype=np.int64), np.array([2**62]), enough=np.array([5]))
+    assert found.unbreakable.all()

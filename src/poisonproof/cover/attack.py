@@ -14,12 +14,14 @@ if TYPE_CHECKING:
     from poisonproof.cover.structure import Residual
 
     Ints = NDArray[np.int64]
+    Floats = NDArray[np.float64]
 
 __all__ = ["greedy_attack", "improved_attack"]
 
 _HOT: Final = 0.8  # temperature of the local search at its start and end, in votes
 _COLD: Final = 0.12
 _TRIES: Final = 20  # to draw a vote that is not out yet
+_CHUNK: Final = 64  # blocks whose best rate is remembered together
 
 
 def greedy_attack(residual: Residual) -> Ints:
@@ -92,6 +94,18 @@ def _waiting(residual: Residual) -> Ints:
 
 
 @njit
+def _best(rate: Floats, tops: Floats) -> int:
+    """The first block of the highest rate, where ``tops`` are no lower than the rates of their chunks."""
+    while True:
+        chunk = np.argmax(tops)
+        start = chunk * _CHUNK
+        place = start + np.argmax(rate[start : start + _CHUNK])
+        if rate[place] == tops[chunk]:
+            return int(place)
+        tops[chunk] = rate[place]
+
+
+@njit
 def _greedy(residual: Residual, touched: Ints, left: Ints) -> int:
     """Touch blocks until the quota is reached; ``left`` follows what each vote still takes. Returns what was gained."""
     caps, gains, start, blocks = residual.caps, residual.gains, residual.start, residual.blocks
@@ -99,9 +113,10 @@ def _greedy(residual: Residual, touched: Ints, left: Ints) -> int:
     rate, touches = np.empty(len(caps)), np.ones(len(caps), np.int64)
     for j in range(len(caps)):
         rate[j], touches[j] = _rate(waiting[j], caps[j]) if caps[j] > 0 else (-1.0, 1)
+    tops = np.array([rate[first : first + _CHUNK].max() for first in range(0, len(rate), _CHUNK)])
     gained = 0
     while gained < residual.quota:
-        best = np.argmax(rate)
+        best = _best(rate, tops)
         amount = touches[best]
         touched[best] += amount
         for i in range(residual.block_start[best], residual.block_start[best + 1]):
@@ -120,6 +135,7 @@ def _greedy(residual: Residual, touched: Ints, left: Ints) -> int:
                 rate[j], touches[j] = _rate(waiting[j], caps[j] - touched[j])
                 if touched[j] >= caps[j]:
                     rate[j] = -1.0
+                tops[j // _CHUNK] = max(tops[j // _CHUNK], rate[j])
         if touched[best] >= caps[best]:
             rate[best] = -1.0
     return gained

@@ -11,7 +11,7 @@ import scipy.sparse as sp
 from poisonproof.cover.closed_form import gain_bounds
 from poisonproof.cover.grouped import grouped_attack, grouped_costs, groups_of
 from poisonproof.cover.ordered import cheapest_votes
-from poisonproof.cover.problem import Bound, CoverBounds, check_table
+from poisonproof.cover.problem import LARGEST, Bound, CoverBounds, check_table
 from poisonproof.cover.search import WORK, Effort, Search
 from poisonproof.cover.structure import residual_of, structure_of
 from poisonproof.errors import DataError, ParameterError
@@ -63,8 +63,8 @@ def minimum_cover(
     only_enough : bool, default=False
         Whether it also stops once an attack costs less than ``enough``.
     effort : {"fast", "exact"}, default="fast"
-        "fast" stops at the linear relaxation and a short search for attacks. "exact" looks for the optimum, and may
-        trust a floating-point solver for it; ``trusted_solver`` says where it did.
+        "fast" stops at relaxations, a short search for attacks and little branching. "exact" looks for the optimum,
+        and may trust a floating-point solver for it; ``trusted_solver`` says where it did.
     time_limit : float, optional
         Seconds for each row at most, looked at between steps.
     witness : bool, default=False
@@ -72,12 +72,17 @@ def minimum_cover(
     """
     if effort not in WORK:
         raise ParameterError(f"effort={effort!r} is unknown; use 'fast' or 'exact'")
+    sizes = (len(costs), len(costs)) if incidence is None else incidence.shape
+    _check(sizes, costs, quota, gains=gains, movable=movable, caps=caps)
+    # Touching a block more often than any vote costs is of no use, and sums of what is left stay small.
+    caps = None if caps is None else np.minimum(caps, LARGEST).astype(np.int64)
     if incidence is None and not witness:
         limits = movable if caps is None else _within(caps, costs, movable)
         return cheapest_votes(costs, quota, limits, gains)
     if incidence is None:
         incidence = sp.csr_array(sp.eye_array(len(costs), dtype=np.bool_))
-    _check(incidence, costs, quota, gains=gains, movable=movable, caps=caps)
+    if np.any(np.diff(incidence.indptr) == 0):
+        raise DataError(f"incidence gives submodel {int(np.argmin(np.diff(incidence.indptr)))} no block")
     batch = _Batch(structure_of(incidence), costs, quota, gains=gains, movable=movable, caps=caps)
     return batch.solve(enough, only_enough=only_enough, effort=effort, time_limit=time_limit, witness=witness)
 
@@ -117,7 +122,7 @@ def _within(
 
 
 def _check(
-    incidence: sp.csr_array,
+    sizes: tuple[int, int],
     costs: NDArray[np.integer],
     quota: NDArray[np.int64],
     *,
@@ -125,18 +130,16 @@ def _check(
     movable: NDArray[np.bool_] | None,
     caps: NDArray[np.integer] | None,
 ) -> None:
-    n_submodels, n_blocks = incidence.shape
+    n_submodels, n_blocks = sizes
     if costs.ndim != 2 or costs.shape[0] != n_submodels:
         raise DataError(f"costs has shape {costs.shape}; it must have a row for each of the {n_submodels} submodels")
     check_table("costs", costs, costs.shape)
     check_table("gains", gains, costs.shape)
-    check_table("caps", caps, (n_blocks,))
+    check_table("caps", caps, (n_blocks,), most=None)
     if movable is not None and movable.shape != costs.shape:
         raise DataError(f"movable has shape {movable.shape}; it must have the shape of costs, {costs.shape}")
     if quota.shape != costs.shape[1:]:
         raise DataError(f"quota has shape {quota.shape}; it must have an entry for each of the {costs.shape[1]} rows")
-    if np.any(np.diff(incidence.indptr) == 0):
-        raise DataError(f"incidence gives submodel {int(np.argmin(np.diff(incidence.indptr)))} no block")
 
 
 class _Batch:
@@ -150,11 +153,11 @@ class _Batch:
         *,
         gains: NDArray[np.integer] | None,
         movable: NDArray[np.bool_] | None,
-        caps: NDArray[np.integer] | None,
+        caps: NDArray[np.int64] | None,
     ) -> None:
         self.structure = structure
         self.gains = None if gains is None or np.all(gains == 1) else gains
-        self.caps = None if caps is None else caps.astype(np.int64)
+        self.caps = caps
         worth = np.ones_like(costs) if self.gains is None else self.gains
         self.open_votes = (costs > 0) & (worth > 0)
         if movable is not None:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["gain_bound", "gain_bounds"]
 
 _LARGEST_UNIT: Final = 1 << 24
+_CHUNK_ROWS: Final = 256  # rows whose blocks are weighed at a time, over the highest cost, so that memory stays bounded
 
 
 def gain_bound(residual: Residual) -> int:
@@ -52,16 +53,28 @@ def gain_bounds(
     costs, gains : int arrays (n_submodels, n_rows)
         What it takes to push each vote out, 0 where it is no part of the problem, and what it counts (None: 1 each).
     quota : int64 array (n_rows,)
-        What the votes that are pushed out must count together.
+        What the votes that are pushed out must count together; more than all of them count is taken as all.
     """
+    size = max(1, _CHUNK_ROWS // int(costs.max(initial=1)))
+    bounds = [np.zeros(0, dtype=np.int64)]
+    for start in range(0, len(quota), size):
+        part = slice(start, start + size)
+        worth = np.ones_like(costs[:, part]) if gains is None else gains[:, part]
+        bounds.append(_chunk_of_bounds(users, costs[:, part].astype(np.int64), worth.astype(np.int64), quota[part]))
+    return np.concatenate(bounds)
+
+
+def _chunk_of_bounds(
+    users: sp.csr_array, costs: NDArray[np.int64], gains: NDArray[np.int64], quota: NDArray[np.int64]
+) -> NDArray[np.int64]:
     highest = int(costs.max(initial=1))
     unit = _unit(highest)
-    worth = np.int64(1) if gains is None else gains.astype(np.int64)
     # Sound for the same reason; a vote that is no part of the problem has no share.
-    shares = np.where(costs > 0, -(-worth * unit // np.maximum(costs, 1).astype(np.int64)), 0)
-    touches = np.concatenate([users @ np.where(costs >= level, shares, 0) for level in range(1, highest + 1)])
-    total = np.cumsum(-np.sort(-touches, axis=0), axis=0)
-    return np.count_nonzero(total < quota * unit, axis=0) + 1
+    shares = np.where(costs > 0, -(-gains * unit // np.maximum(costs, 1)), 0)
+    touches = [users @ np.where(costs >= level, shares, 0) for level in range(1, highest + 1)]
+    total = np.cumsum(-np.sort(-np.concatenate(touches), axis=0), axis=0)
+    wanted = np.minimum(quota, np.where(costs > 0, gains, 0).sum(axis=0))
+    return np.where(wanted > 0, np.count_nonzero(total < wanted * unit, axis=0) + 1, 0)
 
 
 def _unit(highest: int) -> int:

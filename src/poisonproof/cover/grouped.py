@@ -85,7 +85,7 @@ def _found_groups(structure: Structure) -> tuple[Shape, ...]:
         start: NDArray[np.int32] = np.cumsum([0, *width]).astype(np.int32)
         numbered: NDArray[np.int32] = local.astype(np.int32)
         part = Structure(start, numbered, *transposed(start, numbered, len(blocks)))
-        key = part.start.tobytes() + b"|" + part.blocks.tobytes()
+        key = b"%d %d " % (len(submodels), len(blocks)) + part.start.tobytes() + part.blocks.tobytes()
         parts.setdefault(key, part)
         found.setdefault(key, []).append((blocks.astype(np.int64), submodels.astype(np.int64)))
     return tuple(

@@ -43,7 +43,9 @@ def cheapest_votes(
         return _bounds(total, missing > 0)
     free = np.where(costs == 0, gains, 0).sum(axis=0)
     missing = quota.astype(np.int64) - free
-    open_votes = costs > 0 if movable is None else (costs > 0) & movable
+    open_votes = (costs > 0) & (gains > 0)
+    if movable is not None:
+        open_votes &= movable
     total = np.zeros(len(missing), dtype=np.int64)
     infeasible = np.where(open_votes, gains, 0).sum(axis=0) < missing
     for row in np.flatnonzero((missing > 0) & ~infeasible):

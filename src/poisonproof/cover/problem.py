@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from poisonproof.errors import DataError
 
@@ -12,7 +12,9 @@ if TYPE_CHECKING:
     import scipy.sparse as sp
     from numpy.typing import NDArray
 
-__all__ = ["Bound", "CoverBounds", "CoverProblem"]
+__all__ = ["LARGEST", "Bound", "CoverBounds", "CoverProblem", "check_table"]
+
+LARGEST: Final = (1 << 16) - 1  # cost or gain, so that no sum of their products leaves 64 bits
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,8 +113,10 @@ class CoverBounds:
     status: tuple[str, ...] = ()
 
 
-def check_table(name: str, values: NDArray[np.integer] | None, shape: tuple[int, ...]) -> None:
-    """Refuse costs, gains or caps that are not whole numbers of at least 0 in this shape."""
+def check_table(
+    name: str, values: NDArray[np.integer] | None, shape: tuple[int, ...], most: int | None = LARGEST
+) -> None:
+    """Refuse costs, gains or caps that are not whole numbers from 0 to ``most`` in this shape."""
     if values is None:
         return
     if values.shape != shape:
@@ -121,3 +125,5 @@ def check_table(name: str, values: NDArray[np.integer] | None, shape: tuple[int,
         raise DataError(f"{name} has type {values.dtype}; it must be integers")
     if values.size and values.min() < 0:
         raise DataError(f"{name} has the value {values.min()}; it must be at least 0")
+    if most is not None and values.size and values.max() > most:
+        raise DataError(f"{name} has the value {values.max()}; it must be at most {most}")

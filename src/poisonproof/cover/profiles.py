@@ -9,7 +9,7 @@ for each block. States are visited in the order of a reflected Gray code, in whi
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
@@ -133,21 +133,64 @@ def _spend_singly(doubled: NDArray[np.bool_], worth: Ints, table: Ints) -> int:
     return top
 
 
+class _Live(NamedTuple):
+    """What is worth following: blocks by how few votes they have, and for each block its votes that cost anything."""
+
+    active: Ints
+    limits: Ints
+    block_start: Ints
+    submodels: Ints
+
+
 @njit
-def _limits(group: Residual) -> tuple[Ints, Ints]:
-    """How often it is of use to touch each block, and the blocks where that is ever."""
-    limits = np.zeros(len(group.caps), np.int64)
-    for j in range(len(limits)):
+def _live(group: Residual) -> _Live:
+    """The votes that cost anything, and how often it is of use to touch each block."""
+    n_blocks = len(group.caps)
+    limits, block_start = np.zeros(n_blocks, np.int64), np.zeros(n_blocks + 1, np.int64)
+    submodels = np.empty(len(group.submodels), np.int64)
+    size = 0
+    for j in range(n_blocks):
         for i in range(group.block_start[j], group.block_start[j + 1]):
-            limits[j] = max(limits[j], min(group.caps[j], group.costs[group.submodels[i]]))
-    return limits, np.flatnonzero(limits)
+            t = group.submodels[i]
+            if group.costs[t] > 0:
+                limits[j] = max(limits[j], min(group.caps[j], group.costs[t]))
+                submodels[size] = t
+                size += 1
+        block_start[j + 1] = size
+    # The blocks that change most often come first, so they should have the fewest votes to follow.
+    active = np.flatnonzero(limits)
+    active = active[np.argsort(np.diff(block_start)[active])]
+    return _Live(active, limits, block_start, submodels)
+
+
+@njit
+def _best_worth(doubled: NDArray[np.bool_], worth: Ints) -> int:
+    """What one further touch gains at most."""
+    best = 0
+    for j in range(len(worth)):
+        best = max(best, worth[j] * doubled[j])
+    return best
+
+
+@njit
+def _promises(most: Ints, spent: int, gained: int, possible: int, best: int) -> bool:
+    """Whether further touches that gain at most ``best`` each, and ``possible`` in all, might improve the profile."""
+    at_most = gained
+    for budget in range(spent, len(most)):
+        if at_most > most[budget]:
+            return True
+        # Sound because the profile never falls: what does not improve it here does not later.
+        if best == 0 or at_most == gained + possible:
+            break
+        at_most = min(at_most + best, gained + possible)
+    return False
 
 
 @njit
 def _visit_sets(group: Residual, budget: int) -> tuple[Ints, Ints]:
     """Costs up to 2: every set of touched blocks, each then touched once more or not."""
-    block_start, submodels, costs, gains = group.block_start, group.submodels, group.costs, group.gains
-    limits, active = _limits(group)
+    costs, gains = group.costs, group.gains
+    active, limits, block_start, submodels = _live(group)
     inside, worth, twice = np.zeros_like(limits), np.zeros_like(limits), limits == 2
     doubled = np.zeros_like(twice)
     n_hit, hit_sum = np.zeros_like(costs), np.zeros_like(costs)
@@ -179,7 +222,9 @@ def _visit_sets(group: Residual, budget: int) -> tuple[Ints, Ints]:
                 possible += waits - step * second
                 n_hit[t] += change
                 hit_sum[t] += change * j
-        if gained + possible > most[spent] or budget >= 0:
+        if budget >= 0 or (
+            gained + possible > most[spent] and _promises(most, spent, gained, possible, _best_worth(doubled, worth))
+        ):
             table[0] = gained
             top = _spend_singly(doubled, worth, table)
             for extra in range(min(top + 1, len(most) - spent)):
@@ -192,9 +237,9 @@ def _visit_sets(group: Residual, budget: int) -> tuple[Ints, Ints]:
 @njit
 def _visit_levels(group: Residual, budget: int) -> tuple[Ints, Ints]:  # noqa: C901, PLR0915  one compiled loop over shared work arrays
     """Any costs: every combination of low levels and high blocks, the high ones then touched more or not."""
-    block_start, submodels, costs, gains = group.block_start, group.submodels, group.costs, group.gains
+    costs, gains = group.costs, group.gains
     half = (costs.max() + 1) // 2
-    limits, active = _limits(group)
+    active, limits, block_start, submodels = _live(group)
     levels, step = np.zeros_like(limits), np.ones_like(limits)
     missing, n_high, high_sum = costs.copy(), np.zeros_like(costs), np.zeros_like(costs)
     wanted = np.zeros((len(limits), costs.max() + 2), np.int64)
@@ -220,8 +265,8 @@ def _visit_levels(group: Residual, budget: int) -> tuple[Ints, Ints]:  # noqa: C
         high_change = (1 if new == half else 0) - (1 if old == half else 0)
         for i in range(block_start[j], block_start[j + 1]):
             t = submodels[i]
-            cost, gain, high = costs[t], gains[t], n_high[t]
-            if cost == 0 or (high >= 2 and high_change == 0):
+            gain, high = gains[t], n_high[t]
+            if high >= 2 and high_change == 0:
                 missing[t] -= low_change
                 continue
             short = missing[t] - (half if high == 1 else 0)

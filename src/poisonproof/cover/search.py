@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final, Literal
 import numpy as np
 
 from poisonproof.cover.attack import greedy_attack, improved_attack
+from poisonproof.cover.branch import settle
 from poisonproof.cover.closed_form import gain_bound
 from poisonproof.cover.dual import dual_bound
 from poisonproof.cover.extended import extended_bound
@@ -41,6 +42,9 @@ class Work:
         Of a mixed-integer solver, where no time limit is given; 0 leaves it out.
     solver_submodels : int
         Up to how many submodels it is worth a try.
+    nodes, goal : int
+        Of a branch and bound with proved leaves, where there are few enough incidences for the relaxation with cuts,
+        and up to which bound it is worth a try: its tree doubles with every touch.
     """
 
     iterations: int
@@ -48,11 +52,19 @@ class Work:
     cut_incidences: int
     solver_seconds: float
     solver_submodels: int = 1000
+    nodes: int = 0
+    goal: int = 12
 
 
 _CUT_SECONDS: Final = 60.0  # far more than it takes, so that the clock does not decide what is proved
 
-WORK: Final[dict[Effort, Work]] = {"fast": Work(400, 20_000, 9_000, 0.0), "exact": Work(4_000, 400_000, 40_000, 10.0)}
+_NODE_ITERATIONS: Final = 160
+_NEAR: Final = 0.6  # how far the relaxation may be below the next bound for branching to be worth a try
+
+WORK: Final[dict[Effort, Work]] = {
+    "fast": Work(400, 20_000, 9_000, 0.0, nodes=300),
+    "exact": Work(4_000, 400_000, 40_000, 10.0, nodes=3_000, goal=40),
+}
 
 
 @dataclass
@@ -75,6 +87,10 @@ class Search:
         The attack that costs ``upper``, once one was built.
     trusted_solver : bool
         Whether ``lower`` rests on a floating-point solver's word.
+    failure : str
+        What went wrong with that solver, if anything.
+    relaxed : float
+        About what the relaxation costs.
     """
 
     residual: Residual
@@ -86,6 +102,7 @@ class Search:
     touched: NDArray[np.int64] | None = None
     trusted_solver: bool = False
     failure: str = ""
+    relaxed: float = 0.0
 
     @property
     def status(self) -> str:
@@ -100,7 +117,7 @@ class Search:
         """Take the steps in turn; returns why the search ended."""
         if witness:
             self._attack()
-        for step in (self._close_form, self._attack, self._relax, self._improve, self._cut, self._solve):
+        for step in (self._close_form, self._attack, self._relax, self._improve, self._cut, self._branch, self._solve):
             if self.status:
                 return self.status
             step(work)
@@ -119,6 +136,7 @@ class Search:
         # The relaxation needs to pass the integer below what settles the row, and no more.
         stop_at = min(self.upper, self.enough) - 1 + 1e-6
         found = relax(self.residual, iterations=work.iterations, stop_at=stop_at)
+        self.relaxed = found.value
         self.lower = max(self.lower, dual_bound(self.residual, found.loads))
 
     def _improve(self, work: Work) -> None:
@@ -130,6 +148,21 @@ class Search:
             seconds = min(self.deadline - perf_counter(), _CUT_SECONDS)
             self.lower = max(self.lower, extended_bound(self.residual, max(seconds, 0.1)))
 
+    def _branch(self, work: Work) -> None:
+        left = work.nodes if len(self.residual.blocks) <= work.cut_incidences else 0
+        while left > 0 and not self.status and self.lower - self.relaxed < _NEAR:
+            goal = self.lower + 1
+            if goal > work.goal:
+                break
+            found = settle(self.residual, goal, nodes=left, iterations=_NODE_ITERATIONS, deadline=self.deadline)
+            left -= found.nodes
+            if found.proved:
+                self.lower = goal
+            elif found.touched is not None:
+                self._use(found.touched)
+            else:
+                break
+
     def _solve(self, work: Work) -> None:
         if len(self.residual.costs) > work.solver_submodels or work.solver_seconds <= 0:
             return
@@ -140,7 +173,7 @@ class Search:
             self._use(found.touched)
         if found.lower > self.lower:
             self.lower, self.trusted_solver = found.lower, True
-        self.failure = found.status if "failed" in found.status else ""
+        self.failure = "" if found.status in {"optimal", "no cheaper attack"} else found.status
 
     def _use(self, touched: NDArray[np.int64]) -> None:
         """Note an attack if it is cheaper than what is known, or the first that can be shown."""
