@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 __all__ = ["command"]
 
+_ONE_WAY = "one of --lower/--upper, --within and --budget is needed; given: {}"
+
 
 @click.command("certify")
 @click.argument("model", type=click.Path(path_type=Path))
@@ -28,6 +30,7 @@ __all__ = ["command"]
 @click.option("--within", type=float, help="Allowed distance from the prediction, as a share of it.")
 @click.option("--target", metavar="COLUMN", help="With --within: the distance from this column's values instead.")
 @click.option("--absolute", is_flag=True, help="With --within: a distance in the target's units, not a share.")
+@click.option("--class", "wanted", metavar="COLUMN", help="Classes to certify.  [default: the predicted ones]")
 @click.option("--budget", type=int, help="Where so many modifications can move each prediction, instead of radii.")
 @click.option("--trust", multiple=True, metavar="TYPE", help="A type the model file may build; repeatable.")
 @click.option("-o", "--output", type=click.Path(path_type=Path), help="Write to this file (.csv, .json, .md, .txt).")
@@ -44,27 +47,43 @@ def command(
     """Certify the predictions of MODEL for ROWS, a CSV or Parquet file.
 
     Say what each prediction must stay within: --lower and --upper (both inclusive, one may be left out), or --within;
-    or ask with --budget how far it can be moved.
+    or ask with --budget how far it can be moved. A class needs nothing said, and stays as it is.
     """
     from poisonproof.cli.deployed import Deployed  # noqa: PLC0415  a fast --help
     from poisonproof.cli.tables import read_table  # noqa: PLC0415
 
-    _check_asked(asked)
+    ways = _ways_asked(asked)
     deployed = Deployed.open(model, trust)
+    if deployed.classifies:
+        _report(_class_proof(deployed, rows, asked, ways)).emit(form, output)
+        return
+    if len(ways) != 1 or asked["wanted"] is not None:
+        raise ParameterError(_ONE_WAY.format("--class, which is for classifiers" if asked["wanted"] else "none"))
     named = {name: float for name in (asked["target"], *map(_column_name, (asked["lower"], asked["upper"]))) if name}
     frame = read_table(rows, named | deployed.schema.column_types)
     _report(_proof(deployed, frame, asked)).emit(form, output)
 
 
-def _check_asked(asked: dict[str, Any]) -> None:
+def _ways_asked(asked: dict[str, Any]) -> list[str]:
+    """Which of the ways to ask about a number were used, at most one of them."""
     bounds = asked["lower"] is not None or asked["upper"] is not None
     ways = [name for name, given in (("--lower/--upper", bounds), ("--within", asked["within"] is not None)) if given]
     ways += ["--budget"] if asked["budget"] is not None else []
-    if len(ways) != 1:
-        given = " and ".join(ways) if ways else "none"
-        raise ParameterError(f"one of --lower/--upper, --within and --budget is needed; given: {given}")
+    if len(ways) > 1:
+        raise ParameterError(_ONE_WAY.format(" and ".join(ways)))
     if asked["within"] is None and (asked["target"] is not None or asked["absolute"]):
         raise ParameterError("--target and --absolute say what --within means; give --within too")
+    return ways
+
+
+def _class_proof(deployed: Deployed, rows: Path, asked: dict[str, Any], ways: list[str]) -> Certificate:
+    from poisonproof.cli.tables import labels_in, read_table  # noqa: PLC0415  a fast --help
+
+    if ways:
+        raise ParameterError(f"{ways[0]} is about numbers, and this model predicts classes; leave it out")
+    wanted = asked["wanted"]
+    frame = read_table(rows, deployed.schema.column_types | ({wanted: str} if wanted else {}))
+    return deployed.certify_classes(deployed.schema.transform(frame), labels_in(frame, wanted) if wanted else None)
 
 
 def _proof(deployed: Deployed, frame: Any, asked: dict[str, Any]) -> Certificate | Interval:  # noqa: ANN401
@@ -109,7 +128,7 @@ def _report(proof: Certificate | Interval) -> Report:
     from poisonproof.store import certificate_document  # noqa: PLC0415
 
     document = certificate_document(proof)
-    names = ("prediction", "lower", "upper", "radius", "attack", "exact", "unbreakable")
+    names = ("prediction", "lower", "upper", "target", "radius", "attack", "exact", "unbreakable")
     columns = {"row": list(range(len(proof)))} | {name: document[name] for name in names if name in document}
     constants = {name: [document[name]] * len(proof) for name in ("budget", "threat", "unit") if name in document}
     if isinstance(proof, Certificate):

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
+from sklearn.base import is_classifier
 
 from poisonproof.certificate import Certificate, Interval, bounds_of
 from poisonproof.errors import FileError
@@ -54,6 +55,16 @@ class Deployed:
         if self.schema.target is None:
             raise TypeError("a deployed model's schema declares its target")
         return self.schema.target
+
+    @property
+    def classifies(self) -> bool:
+        """Whether the model predicts classes."""
+        return bool(is_classifier(self.model))
+
+    def certify_classes(self, X: NDArray[np.float64], classes: NDArray[Any] | None) -> Certificate:
+        """How many modifications leave each prediction at these classes; None: at the predicted ones."""
+        proof: Certificate = self.model.certify(X, classes)
+        return proof
 
     def predict(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
         """The predictions ``(n_rows,)`` for encoded rows."""

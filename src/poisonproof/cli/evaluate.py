@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["command"]
 
 GATE_FAILED = 1
+_WITHIN = 0.15
 
 
 def _radii(ctx: click.Context, param: click.Parameter, value: str) -> tuple[int, ...]:
@@ -35,7 +36,7 @@ def _radii(ctx: click.Context, param: click.Parameter, value: str) -> tuple[int,
 @click.argument("model", type=click.Path(path_type=Path))
 @click.argument("rows", nargs=-1, required=True, type=click.Path(path_type=Path))
 @click.option("--radii", callback=_radii, default="0,1,5,10,25,50,100", show_default=True, help="Radii to ask for.")
-@click.option("--within", type=float, default=0.15, show_default=True, help="Allowed error, as a share of the target.")
+@click.option("--within", type=float, help="Allowed error, as a share of the target.  [default: 0.15]")
 @click.option("--absolute", is_flag=True, help="--within is in the target's units, not a share.")
 @click.option("--target", metavar="COLUMN", help="Column of the true values.  [default: the model's target]")
 @click.option("--require-radius", type=int, metavar="RADIUS", help="Gate: exit with 1 unless enough rows reach this.")
@@ -48,7 +49,7 @@ def command(
     rows: tuple[Path, ...],
     *,
     radii: tuple[int, ...],
-    within: float,
+    within: float | None,
     absolute: bool,
     target: str | None,
     require_radius: int | None,
@@ -57,7 +58,7 @@ def command(
     output: Path | None,
     form: str | None,
 ) -> int:
-    """Measure the certified accuracy of MODEL on ROWS: the share of rows that stay near their true value.
+    """Measure the certified accuracy of MODEL on ROWS: the share that stay near their true value, or at their class.
 
     Several files of rows are several trials: the mean and the standard deviation over them are reported.
     """
@@ -95,14 +96,23 @@ def _check_gate(require_radius: int | None, at_least: float | None) -> None:
         raise ParameterError(f"--at-least {at_least:g} must be a share from 0 to 1")
 
 
-def _certified(deployed: Deployed, path: Path, target: str | None, within: float, *, relative: bool) -> Certificate:
+def _certified(
+    deployed: Deployed, path: Path, target: str | None, within: float | None, *, relative: bool
+) -> Certificate:
     from poisonproof.cli.deployed import around_truth  # noqa: PLC0415  a fast --help
-    from poisonproof.cli.tables import numbers_in, read_table  # noqa: PLC0415
+    from poisonproof.cli.tables import labels_in, numbers_in, read_table  # noqa: PLC0415
 
     name = target or deployed.target.name
-    frame = read_table(path, deployed.schema.column_types | {name: float})
-    X, truth = deployed.schema.transform(frame), numbers_in(frame, name)
-    return deployed.certify(X, *around_truth(truth, within, relative=relative))
+    if deployed.classifies and (within is not None or not relative):
+        raise ParameterError(
+            "--within and --absolute are about numbers, and this model predicts classes; leave them out"
+        )
+    frame = read_table(path, deployed.schema.column_types | {name: str if deployed.classifies else float})
+    X = deployed.schema.transform(frame)
+    if deployed.classifies:
+        return deployed.certify_classes(X, labels_in(frame, name))
+    share = _WITHIN if within is None else within
+    return deployed.certify(X, *around_truth(numbers_in(frame, name), share, relative=relative))
 
 
 def _report(accuracy: CertifiedAccuracy, gate: dict[str, Any] | None) -> Report:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, get_args
 
 import click
 
-from poisonproof.cli.models import ESTIMATORS, MODELS, unfitted
+from poisonproof.cli.models import CLASS_ESTIMATORS, ESTIMATORS, MODELS, Task, unfitted
 from poisonproof.cli.report import DOCUMENT_VERSION, Report, output_options
 from poisonproof.errors import DataError, ParameterError
 from poisonproof.threat import Moves
@@ -27,10 +27,15 @@ __all__ = ["command"]
 @click.argument("train", type=click.Path(path_type=Path))
 @click.option("--target", help="The column to predict.  [default: the schema's target]")
 @click.option("--schema", "schema_path", type=click.Path(path_type=Path), required=True, help="The declared encoding.")
+@click.option("--task", type=click.Choice(get_args(Task)), default="regression", show_default=True)
 @click.option("--model", "kind", type=click.Choice(list(MODELS)), default="ensemble", show_default=True)
-@click.option("--estimator", type=click.Choice(list(ESTIMATORS)), help="What the submodels are.  [default: ridge]")
+@click.option(
+    "--estimator",
+    type=click.Choice(list(ESTIMATORS | CLASS_ESTIMATORS)),
+    help="What the submodels are.  [default: kernel-ridge; ridge for classes]",
+)
 @click.option("--set", "settings", multiple=True, metavar="NAME=VALUE", help="A setting of the estimator; repeatable.")
-@click.option("--partitions", type=int, help="Number of submodels, odd.  [default: 151]")
+@click.option("--partitions", type=int, help="Number of submodels; odd for regression.  [default: 151]")
 @click.option(
     "--threat", type=click.Choice(get_args(Moves)), help="What the attacker may do.  [default: insert+delete]"
 )
@@ -38,6 +43,10 @@ __all__ = ["command"]
 @click.option("--partition-by", type=click.Choice(["features", "row"]), help="What decides a row's block.")
 @click.option("--source-column", help="Column with each row's source; modifications then count sources.")
 @click.option("--key", type=int, help="Key of the hash that assigns rows to blocks.  [default: 0]")
+@click.option("--classes", metavar="A,B,…", help="All classes there may be.  [default: those in TRAIN, and any other]")
+@click.option(
+    "--rule", type=click.Choice(["plurality", "runoff"]), help="How submodels elect a class.  [default: plurality]"
+)
 @click.option("--log-target", is_flag=True, help="Learn the target's logarithm.")
 @click.option("--jobs", type=int, help="Processes to use; -1 for all processors.  [default: 1]")
 @click.option("-o", "--output", type=click.Path(path_type=Path), required=True, help="The model file to write.")
@@ -55,18 +64,24 @@ def command(
 ) -> None:
     """Train a certified model on TRAIN, a CSV or Parquet file, and save it.
 
+    With --task classification the target's cells are labels, and are taken as text whatever they look like.
     The model file carries the schema, so that certify and evaluate read tables as they come.
     """
-    from poisonproof.cli.tables import column_of, read_table  # noqa: PLC0415  a fast --help
+    from poisonproof.cli.tables import column_of, labels_in, read_table  # noqa: PLC0415  a fast --help
     from poisonproof.store import data_digest, save  # noqa: PLC0415
 
     model = _unfitted(options, sourced=source_column is not None)
     schema, goal = _schema(schema_path, target, log_target=log_target)
-    types = schema.column_types | {goal.name: float} | ({source_column: str} if source_column else {})
-    frame = read_table(train, types)
-    X, y = schema.transform(frame), goal.encode(column_of(frame, goal.name))
+    classes = options["task"] == "classification"
+    if classes and goal.transform is not None:
+        raise ParameterError(f"a class has no {goal.transform}; leave --log-target and the target's transform out")
+    types = schema.column_types | {goal.name: str if classes else float}
+    frame = read_table(train, types | ({source_column: str} if source_column else {}))
+    X = schema.transform(frame)
+    y = labels_in(frame, goal.name) if classes else goal.encode(column_of(frame, goal.name))
     fitted = _fitted(model, X, y, None if source_column is None else column_of(frame, source_column))
-    manifest = save(fitted, output, schema=schema, data=data_digest(X, y), notes={"options": _plain(options)})
+    data = data_digest(X, _numbers_for(y) if classes else y)
+    manifest = save(fitted, output, schema=schema, data=data, notes={"options": _plain(options)})
     _report(fitted, manifest, output).emit(form)
 
 
@@ -82,9 +97,18 @@ def _unfitted(options: dict[str, Any], *, sourced: bool) -> Any:  # noqa: ANN401
         "partition_by": "source" if sourced else partition_by,
         "key": options["key"],
         "n_jobs": options["jobs"],
+        "classes": None if options["classes"] is None else options["classes"].split(","),
+        "rule": options["rule"],
     }
     chosen = {parameter: value for parameter, value in given.items() if value is not None}
-    return unfitted(options["kind"], chosen, options["estimator"], options["settings"])
+    return unfitted(options["kind"], chosen, options["estimator"], options["settings"], options["task"])
+
+
+def _numbers_for(labels: NDArray[Any]) -> NDArray[Any]:
+    """A number for each label, the same wherever the label occurs, so that rows with labels have a digest too."""
+    from poisonproof.partition import source_digests  # noqa: PLC0415  a fast --help
+
+    return (source_digests(labels)[:, 0] >> 11).astype(float)  # 53 bits, which a float holds exactly
 
 
 def _plain(options: dict[str, Any]) -> dict[str, Any]:

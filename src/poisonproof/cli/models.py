@@ -1,18 +1,21 @@
-"""What ``fit`` can train: kinds of model and learners, each an entry of a table."""
+"""What ``fit`` can train: kinds of model and learners for each task, each an entry of a table."""
 
 from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
 
 from poisonproof.errors import ParameterError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-__all__ = ["ESTIMATORS", "MODELS", "ModelKind", "unfitted"]
+__all__ = ["CLASS_ESTIMATORS", "CLASS_MODELS", "ESTIMATORS", "MODELS", "ModelKind", "Task", "unfitted"]
+
+Task = Literal["regression", "classification"]
+Entry = TypeVar("Entry")
 
 
 @dataclass(frozen=True)
@@ -58,30 +61,73 @@ ESTIMATORS: Final[dict[str, str]] = {
 }
 
 
-def unfitted(kind: str, given: Mapping[str, Any], estimator: str | None, settings: Iterable[str]) -> Any:  # noqa: ANN401
+CLASS_MODELS: Final[dict[str, ModelKind]] = {
+    "ensemble": ModelKind(
+        "poisonproof.ensemble:CertifiedClassifier",
+        takes=("n_partitions", "threat", "max_cost", "partition_by", "key", "n_jobs", "classes", "rule"),
+        defaults={"n_partitions": 151},
+    ),
+    "neighbors": ModelKind(
+        "poisonproof.neighbors:CertifiedNeighborsClassifier", takes=("threat", "key", "n_jobs", "classes")
+    ),
+    "radius": ModelKind("poisonproof.neighbors:CertifiedRadiusClassifier", takes=("threat", "n_jobs", "classes")),
+    "kernel": ModelKind("poisonproof.neighbors:CertifiedKernelClassifier", takes=("threat", "n_jobs", "classes")),
+}
+
+CLASS_ESTIMATORS: Final[dict[str, str]] = {
+    "ridge": "sklearn.linear_model:RidgeClassifier",
+    "logistic": "sklearn.linear_model:LogisticRegression",
+    "naive-bayes": "sklearn.naive_bayes:GaussianNB",
+    "knn": "sklearn.neighbors:KNeighborsClassifier",
+    "tree": "sklearn.tree:DecisionTreeClassifier",
+}
+
+
+_USUAL: Final = {"regression": "kernel-ridge", "classification": "ridge"}  # what the package's ensembles train
+
+
+def unfitted(
+    kind: str,
+    given: Mapping[str, Any],
+    estimator: str | None,
+    settings: Iterable[str],
+    task: Task = "regression",
+) -> Any:  # noqa: ANN401  one of the package's estimators
     """An unfitted model.
 
     Parameters
     ----------
     kind : str
-        A name in :data:`MODELS`.
+        A name in :data:`MODELS`, or in :data:`CLASS_MODELS` for classification.
     given : mapping
         Its parameters; one for which this kind has no use is an error.
     estimator : str or None
-        A name in :data:`ESTIMATORS`; None: ridge, where there are submodels.
+        A name in :data:`ESTIMATORS`, or in :data:`CLASS_ESTIMATORS`; None: the usual one, where there are
+        submodels.
     settings : iterable of str
         Settings of the estimator, or of the model where it has no submodels, such as ``alpha=0.1``.
+    task : {"regression", "classification"}
+        What the model predicts.
     """
-    chosen = MODELS[kind]
+    models, learners = (MODELS, ESTIMATORS) if task == "regression" else (CLASS_MODELS, CLASS_ESTIMATORS)
+    chosen = _entry(models, "--model", kind, task)
     if stray := next((name for name in given if name not in chosen.takes), None):
-        raise ParameterError(f"--model {kind} has no parameter {stray!r}; it takes {', '.join(chosen.takes)}")
+        others = "" if task == "regression" else " for classification"
+        raise ParameterError(f"--model {kind}{others} has no parameter {stray!r}; it takes {', '.join(chosen.takes)}")
     model = _named(chosen.where)(**{**chosen.defaults, **given})
     if "estimator" in model.get_params(deep=False):
-        name = estimator or "ridge"
-        return model.set_params(estimator=_configured(name, _named(ESTIMATORS[name])(), settings))
+        name = estimator or _USUAL[task]
+        learner = _named(_entry(learners, "--estimator", name, task))()
+        return model.set_params(estimator=_configured(name, learner, settings))
     if estimator is not None:
         raise ParameterError(f"--model {kind} has no submodels; leave --estimator {estimator} out")
     return _configured(kind, model, settings)
+
+
+def _entry(entries: Mapping[str, Entry], option: str, name: str, task: Task) -> Entry:
+    if name not in entries:
+        raise ParameterError(f"{option} {name} is not for {task}; use one of {', '.join(entries)}")
+    return entries[name]
 
 
 def _configured(name: str, estimator: Any, settings: Iterable[str]) -> Any:  # noqa: ANN401  any scikit-learn estimator

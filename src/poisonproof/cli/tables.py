@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-__all__ = ["column_of", "numbers_in", "read_table"]
+__all__ = ["column_of", "labels_in", "numbers_in", "read_table"]
 
 _PARQUET_SUFFIXES = (".parquet", ".pq")
 
@@ -64,6 +64,20 @@ def numbers_in(frame: Any, name: str) -> NDArray[np.float64]:  # noqa: ANN401  a
     if missing.any():
         raise DataError(f"column {name!r}, {row_phrase(missing)}: the value is missing; every row needs a number here")
     return numbers
+
+
+def labels_in(frame: Any, name: str) -> NDArray[Any]:  # noqa: ANN401  a polars frame
+    """The labels of one column ``(n_rows,)``, as text.
+
+    Read the column of a CSV file as ``str``: then a label is what stands in the file, whatever the other cells are.
+    """
+    from poisonproof.schema.cells import row_phrase  # noqa: PLC0415  scikit-learn only where rows are read
+
+    cells = column_of(frame, name).tolist()
+    missing = np.array([cell is None or cell != cell for cell in cells])  # noqa: PLR0124  NaN differs from itself
+    if missing.any():
+        raise DataError(f"column {name!r}, {row_phrase(missing)}: the label is missing; every row needs one here")
+    return np.array([str(cell).lower() if isinstance(cell, bool) else str(cell) for cell in cells])
 
 
 def _read_csv(polars: ModuleType, path: Path, types: Mapping[str, type]) -> Any:  # noqa: ANN401

@@ -21,7 +21,7 @@ from poisonproof.ensemble.speaker import CodeSpeaker, check_scores
 from poisonproof.errors import DataError, ParameterError, ThreatError
 from poisonproof.partition import canonical, source_digests
 from poisonproof.plurality import Poll
-from poisonproof.votes import each, in_fixed_shape
+from poisonproof.votes import each, in_fixed_shape, where_possible
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -255,7 +255,9 @@ class CertifiedClassifier(ClassifierMixin, BlockEnsemble):
         classes = np.unique(labels if self.classes is None else np.asarray(self.classes))
         if len(classes) < 2:
             where = "y has" if self.classes is None else "classes= declares"
-            raise DataError(f"{where} one class, {classes[0]!r}; classification needs at least 2, declared or present")
+            raise DataError(
+                f"{where} one class, {classes.tolist()[0]!r}; classification needs at least 2, declared or present"
+            )
         return classes
 
     def _constant(self) -> float:
@@ -352,10 +354,14 @@ class _Choice:
         scores = np.tile(constant, (len(rows), 1))
         if self.submodel.estimator is not None:
             given = np.full_like(scores, -np.inf)
-            given[:, self.shift :] = in_fixed_shape(self.submodel.estimator.scores, rows)
+            given[:, self.shift :] = in_fixed_shape(self._given_scores, rows)
             usable = ~np.isnan(given).any(axis=1)
             scores[usable] = given[usable]
         return scores
+
+    def _given_scores(self, rows: NDArray[np.float64]) -> NDArray[np.float64]:
+        """What the classifier says, not a number for rows that it refuses: those vote the constant."""
+        return where_possible(self.submodel.estimator.scores, rows, np.full(self.n_codes - self.shift, np.nan))
 
 
 def _cast(
@@ -374,7 +380,12 @@ def _cast(
 def _codes(classes: NDArray[Any], labels: NDArray[Any], name: str, fix: str) -> NDArray[np.int64]:
     """The place of each label among the sorted classes."""
     unknown = ~np.isin(labels, classes)
+    if not unknown.any():
+        places = np.minimum(np.searchsorted(classes, labels), len(classes) - 1)
+        unknown = classes[places] != labels  # a number is not the word it is spelled like
     if unknown.any():
         known = ", ".join(map(str, classes.tolist()[:10]))
-        raise DataError(f"{name} has the label {labels[unknown][0]!r}, which is not among the classes ({known}); {fix}")
-    return np.searchsorted(classes, labels)
+        raise DataError(
+            f"{name} has the label {labels[unknown].tolist()[0]!r}, which is not among the classes ({known}); {fix}"
+        )
+    return places
