@@ -133,7 +133,7 @@ def _first_times_ten(rows: np.ndarray) -> np.ndarray:
 
 
 def test_an_offset_must_be_finite() -> None:
-    with pytest.raises(DataError, match="offset is not finite in row"), np.errstate(invalid="ignore"):
+    with pytest.raises(DataError, match=r"offset is .* in row"), np.errstate(invalid="ignore"):
         fitted(offset=lambda rows: np.sqrt(rows[:, 0]))
 
 

@@ -12,7 +12,7 @@ from poisonproof.certificate import Certificate, Interval
 from poisonproof.errors import ParameterError, ParameterTypeError
 from poisonproof.median import median
 from poisonproof.neighborhood import INSERT, MOVES, NEVER, Withstood
-from poisonproof.neighbors.declared import check_budget, offset_of, refuse_groups
+from poisonproof.neighbors.declared import check_budget, offset_in_training, offset_of, refuse_groups
 from poisonproof.neighbors.weighing import bounds_by_window, check_finite
 from poisonproof.partition import canonical, check_key, content_digests
 from poisonproof.regions import descend, find_leaves, move_votes, vote, withstand
@@ -149,7 +149,7 @@ class CertifiedForestRegressor(RegressorMixin, BaseEstimator):
         )
         trees = np.arange(self.n_trees, dtype=np.float64)[:, None]
         self._roots = content_digests(trees, self.key)[:, 0].copy()
-        values = targets - offset_of(self.offset, rows)
+        values = targets - offset_in_training(self.offset, rows)
         by_value = np.argsort(values)
         codes = self._codes(rows[by_value])
         # Stable, so that values stay ascending within a leaf.

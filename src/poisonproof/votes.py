@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import random
 import sys
+import threading
 import warnings
 from collections import Counter
 from contextlib import contextmanager
@@ -11,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
 
 import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, clone
 from threadpoolctl import threadpool_limits
 
 if TYPE_CHECKING:
@@ -19,7 +21,15 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-__all__ = ["Submodel", "each", "fit_submodel", "in_fixed_shape", "make_deterministic", "report_constants"]
+__all__ = [
+    "Submodel",
+    "each",
+    "fit_submodel",
+    "in_fixed_shape",
+    "make_deterministic",
+    "report_constants",
+    "where_possible",
+]
 
 Reason = Literal["empty", "refused"]
 Item = TypeVar("Item")
@@ -28,6 +38,7 @@ Result = TypeVar("Result")
 _SHAPE_ROWS: Final = 128  # every prediction is made on this many rows, so that rounding never depends on the batch
 _SEED: Final = 0
 _BATCHES_PER_JOB: Final = 16
+_ALONE: Final = threading.RLock()
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,11 +69,41 @@ class Submodel:
         return in_fixed_shape(self._predict, X)
 
     def _predict(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
-        try:
-            votes = np.asarray(self.estimator.predict(X), dtype=np.float64).reshape(len(X))
-        except Exception:  # noqa: BLE001  whatever an estimator raises, rows it cannot predict get the constant
-            return np.full(len(X), self.constant)
+        votes = where_possible(self._raw_votes, X, self.constant)
         return np.where(np.isfinite(votes), votes + 0.0, self.constant)
+
+    def _raw_votes(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
+        return np.asarray(self.estimator.predict(X), dtype=np.float64).reshape(len(X))
+
+
+def where_possible(
+    function: Callable[[NDArray[np.float64]], NDArray[np.float64]],
+    X: NDArray[np.float64],
+    instead: Any,  # noqa: ANN401
+) -> NDArray[np.float64]:
+    """``function`` of the rows, with ``instead`` in the place of each row that it refuses."""
+    try:
+        return function(X)
+    except MemoryError:
+        raise
+    except Exception:  # noqa: BLE001  whatever an estimator raises, it is about one row or another
+        # Sound because a row that is refused has no say in the others: each is asked for by itself, in the same shape.
+        answers = {row.tobytes(): _answer(function, row, len(X), instead) for row in np.unique(X, axis=0)}
+        return np.array([answers[row.tobytes()] for row in X])
+
+
+def _answer(
+    function: Callable[[NDArray[np.float64]], NDArray[np.float64]],
+    row: NDArray[np.float64],
+    count: int,
+    instead: Any,  # noqa: ANN401  a number, or an array of them
+) -> Any:  # noqa: ANN401  likewise
+    try:
+        return function(np.tile(row, (count, 1)))[0]
+    except MemoryError:
+        raise
+    except Exception:  # noqa: BLE001  as in where_possible
+        return instead
 
 
 def in_fixed_shape(
@@ -90,9 +131,17 @@ def make_deterministic(estimator: Any) -> Any:  # noqa: ANN401  any scikit-learn
         match name.split("__")[-1]:
             case "random_state" if value is None:
                 settings[name] = _SEED
-            case "n_jobs" | "nthread" | "thread_count":
+            case "n_jobs" | "nthread" | "num_threads" | "thread_count":
                 settings[name] = 1
+            case _ if _hides_a_seed(value):
+                # A splitter of cross-validation, say, which clone has copied too.
+                value.random_state = _SEED
     return copy.set_params(**settings)
+
+
+def _hides_a_seed(value: object) -> bool:
+    """Whether this is no estimator, whose own parameters are asked, and yet draws random numbers it was not given."""
+    return getattr(value, "random_state", _SEED) is None and not isinstance(value, type | BaseEstimator)
 
 
 def fit_submodel(template: Any, constant: float, X: NDArray[np.float64], y: NDArray[np.float64]) -> Submodel:  # noqa: ANN401
@@ -105,7 +154,14 @@ def fit_submodel(template: Any, constant: float, X: NDArray[np.float64], y: NDAr
     if len(y) == 0:
         return Submodel(None, constant, "empty")
     try:
-        return Submodel(clone(template).fit(X, y), constant)
+        # Sound because a fit must be a function of its rows, and not every seed is a parameter: the splitters of
+        # cross-validation, say, and functions, draw from the global streams.
+        random.seed(_SEED)
+        np.random.seed(_SEED)  # noqa: NPY002  this is the stream they draw from
+        # Copies, because some estimators write into what they are given, and cost engines keep the rows.
+        return Submodel(clone(template).fit(X.copy(), y.copy()), constant)
+    except MemoryError:
+        raise  # that is no function of the rows
     except Exception as error:  # noqa: BLE001  whatever an estimator raises, its rows get the constant
         return Submodel(None, constant, "refused", str(error))
 
@@ -143,7 +199,7 @@ def _run(
     function: Callable[[Item], Result], batches: list[Sequence[Item]], jobs: int, n_jobs: int | None
 ) -> Iterator[list[Result]]:
     if jobs == 1 or len(batches) < 2:
-        with threadpool_limits(limits=1):
+        with _alone():
             yield from ([function(item) for item in batch] for batch in batches)
     else:
         yield from Parallel(n_jobs=n_jobs, return_as="generator")(
@@ -152,9 +208,22 @@ def _run(
 
 
 def _in_one_thread(function: Callable[[Item], Result], batch: Sequence[Item]) -> list[Result]:
-    # Sound because one thread fixes the order of floating-point sums, on any number of processes.
-    with threadpool_limits(limits=1):
+    # Sound because one thread fixes the order of floating-point sums, on any number of processes. Limits and the global
+    # random numbers belong to the whole process, so the threads of one must take turns, or one would lift another's.
+    with _alone():
         return [function(item) for item in batch]
+
+
+@contextmanager
+def _alone() -> Iterator[None]:
+    """One thread of this process at a time, with one numerical thread; the caller's random numbers come back."""
+    with _ALONE, threadpool_limits(limits=1):
+        python, numpy = random.getstate(), np.random.get_state(legacy=False)  # noqa: NPY002  the streams that fits seed
+        try:
+            yield
+        finally:
+            random.setstate(python)
+            np.random.set_state(numpy)  # noqa: NPY002  as above
 
 
 @contextmanager

@@ -11,6 +11,7 @@ from poisonproof.costs.refit import RefitCosts
 from poisonproof.costs.trees import TreeCosts
 from poisonproof.errors import ParameterError
 from poisonproof.learners import BoostedTreesRegressor
+from poisonproof.learners.tree_replicas import MOST_ROWS
 from poisonproof.median import costs_of_leaving
 from poisonproof.votes import fit_submodel
 
@@ -117,6 +118,15 @@ def test_sets_that_are_too_many_to_look_at_count_as_movable(n_rows: int, n_known
     assert np.all(np.isfinite(reach.high[: n_known + 1]))
     assert np.all(reach.high[n_known + 1 :] == np.inf)
     assert np.all(reach.low[n_known + 1 :] == -np.inf)
+
+
+def test_blocks_of_more_rows_than_are_counted_claim_nothing() -> None:
+    engine = TreeCosts(LEARNERS[0], 2)
+    rows = np.zeros((MOST_ROWS + 1, 1))
+    prepared = engine.prepare(fit_of(LEARNERS[0]), rows, rows[:, 0])
+    reach = engine.reach(prepared, np.zeros(2), rows[:2])
+    assert np.isneginf(reach.low[1]).all()
+    assert np.isposinf(reach.high[1]).all()
 
 
 def test_replicas_are_kept_within_the_given_memory_only() -> None:

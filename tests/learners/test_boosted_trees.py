@@ -131,6 +131,18 @@ def test_replicas_are_refits_to_the_bit(growth: Growth, kind: str) -> None:
             assert np.array_equal(predict(alone, queries), predictions[r])
 
 
+def test_more_nodes_than_are_searched_side_by_side_change_nothing() -> None:
+    growth = Growth(4, 5, 0.3, 0.01, 0.0, 1.0)
+    X, y = table(np.random.default_rng(0), 150, KINDS[0])
+    gone = np.arange(150).reshape(-1, 1)
+    together = Replicas(*grow_replicas(X, y, gone, presort(X), growth))
+    for r in range(0, 150, 7):
+        alone = grown(np.delete(X, r, axis=0), np.delete(y, r), growth)
+        assert np.array_equal(alone.feature, together.feature[:, :, r])
+        assert np.array_equal(alone.threshold, together.threshold[:, :, r])
+        assert np.array_equal(alone.leaf, together.leaf[:, :, r])
+
+
 @pytest.mark.parametrize(
     ("depth", "lam", "gamma", "weight"), [(1, 0.1, 0.0, 1), (2, 1.0, 0.0, 3), (4, 0.01, 0.2, 1), (6, 1e-3, 0.0, 8)]
 )

@@ -11,7 +11,7 @@ import numpy as np
 
 from poisonproof.costs.protocol import Reach
 from poisonproof.learners.presort import presort
-from poisonproof.learners.tree_replicas import Replicas, grow_replicas, predict_replicas
+from poisonproof.learners.tree_replicas import MOST_ROWS, Replicas, grow_replicas, predict_replicas
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -45,7 +45,8 @@ class TreeCosts:
     """Grows the replicas of a boosted model without every set of fewer than ``max_cost`` rows.
 
     Certifies deletions of rows. Exact as far as it looks: at every single row, and at larger sets while there are at
-    most 780 of one size (pairs of 40 rows, triples of 17). Beyond, a vote counts as movable anywhere.
+    most 780 of one size (pairs of 40 rows, triples of 17). Beyond, and in blocks of over 65,535 rows, a vote counts as
+    movable anywhere.
 
     Parameters
     ----------
@@ -119,7 +120,7 @@ class TreeCosts:
 
     def _looks_at(self, n_rows: int, size: int) -> bool:
         # Sound because whatever is not looked at counts as movable.
-        return size < n_rows and (size == 1 or comb(n_rows, size) <= _MOST_SETS)
+        return size < n_rows <= MOST_ROWS and (size == 1 or comb(n_rows, size) <= _MOST_SETS)
 
     def _replica_bytes(self) -> int:
         n_leaves = 1 << self._growth.depth

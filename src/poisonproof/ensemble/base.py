@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -31,6 +31,10 @@ if TYPE_CHECKING:
     Rows = tuple[NDArray[np.float64], NDArray[np.float64]]
 
 __all__ = ["BlockEnsemble"]
+
+
+# What a fitted model is read with; changed in between, costs would be read as what they are not.
+_SETTLED: Final = ("max_cost", "threat", "partition_by", "key", "rule", "classes")
 
 
 def _vote_of(submodel: Submodel) -> Vote:
@@ -95,7 +99,17 @@ class BlockEnsemble(BaseEstimator):
 
     def _checked_rows(self, X: ArrayLike) -> NDArray[np.float64]:
         check_is_fitted(self)
+        settled = self._settings()
+        if changed := [name for name in settled if settled[name] != self._settled[name]]:
+            raise ParameterError(
+                f"{changed[0]} was {self._settled[changed[0]]} when the model was fitted and is "
+                f"{settled[changed[0]]} now; fit it again"
+            )
         return canonical(validate_data(self, X, dtype=np.float64, reset=False))
+
+    def _settings(self) -> dict[str, str]:
+        """The parameters that a fitted model must keep, in words that can be compared."""
+        return {name: repr(np.asarray(getattr(self, name)).tolist()) for name in _SETTLED if hasattr(self, name)}
 
     def _train(  # noqa: PLR0917  one table and what to do with it
         self,
@@ -118,6 +132,7 @@ class BlockEnsemble(BaseEstimator):
         self.layout_, self.incidence_ = layout, layout.incidence
         self.n_blocks_, self.n_submodels_ = layout.n_blocks, layout.n_submodels
         self.n_units_, self.capacity_, self.caps_ = pieces.n_units, pieces.capacity, pieces.caps
+        self._settled = self._settings()
         train = partial(_train_one, make_deterministic(template), constant, engine, choice)
         tables = [(rows[chosen], targets[chosen]) for chosen in pieces.members]
         fitted = each(train, tables, self.n_jobs, "fitting submodels")

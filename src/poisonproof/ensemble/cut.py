@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import pairwise
+from math import isfinite
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -62,7 +63,7 @@ def cut(
     order = content_order(digests, targets, blocks)
     starts = np.searchsorted(blocks[order], np.arange(layout.n_blocks + 1))
     members = list(_members(layout, starts))
-    units = order if groups is None else source_digests(groups)[order, 0]
+    units = order if groups is None else source_digests(_sources(groups, rows))[order, 0]
     if threat.inserts or blocks_per_modification(threat, partition_by) > 1:
         return Cut(order, members, len(np.unique(units)), None, None)
     spans = [units[start:stop] for start, stop in pairwise(starts)]
@@ -85,7 +86,7 @@ def blocks_of_rows(
     if partition_by == "source":
         if groups is None:
             raise DataError("partition_by='source' needs groups, the source of each row")
-        return blocks_of(source_digests(_column(groups, rows, "groups"), key), n_blocks)
+        return blocks_of(source_digests(_sources(groups, rows), key), n_blocks)
     if groups is not None:
         raise DataError(f"partition_by={partition_by!r} does not use groups; use partition_by='source'")
     if partition_by == "features":
@@ -107,6 +108,28 @@ def _members(layout: Layout, starts: NDArray[np.int64]) -> Iterator[NDArray[np.i
     for submodel in range(layout.n_submodels):
         blocks = layout.blocks_of(submodel)
         yield np.concatenate([np.arange(starts[block], starts[block + 1]) for block in blocks])
+
+
+def _sources(groups: ArrayLike, rows: NDArray[np.float64]) -> NDArray[np.object_]:
+    """The source of each row; one that is spelled like a number is that number."""
+    # Sound because whoever reads the names from a file may get numbers, or text once some other row has a name: the
+    # source of a row must not hang on that.
+    sources = np.empty(len(rows), dtype=object)
+    sources[:] = [_unspelled(source) for source in _column(groups, rows, "groups").tolist()]
+    return sources
+
+
+def _unspelled(source: object) -> object:
+    if not isinstance(source, str):
+        return source
+    for number in (int, float):
+        try:
+            value = number(source)
+        except ValueError:
+            continue
+        if isinstance(value, int) or isfinite(value):
+            return value
+    return source
 
 
 def _column(values: ArrayLike, rows: NDArray[np.float64], name: str) -> NDArray[Any]:

@@ -15,11 +15,12 @@ from poisonproof.certificate import Certificate, Interval, bounds_of
 from poisonproof.costs import Reach, engine_for
 from poisonproof.ensemble.base import BlockEnsemble
 from poisonproof.ensemble.cut import blocks_per_modification
-from poisonproof.errors import DataError, ParameterError, ParameterTypeError
+from poisonproof.errors import ParameterError, ParameterTypeError
 from poisonproof.learners import KernelRidge
 from poisonproof.median import Ballot, interval, median, radii
+from poisonproof.neighbors.declared import offset_in_training, offset_of
 from poisonproof.partition import canonical
-from poisonproof.votes import each, in_fixed_shape
+from poisonproof.votes import each
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -143,7 +144,7 @@ class CertifiedRegressor(RegressorMixin, BlockEnsemble):
         rows, labels = validate_data(self, X, y, dtype=np.float64, y_numeric=True)
         rows, labels = canonical(rows), canonical(labels)
         self.threat_ = threat
-        targets = labels - self._offset(rows)
+        targets = labels - offset_in_training(self.offset, rows)
         self._train(self._template(), rows, targets, labels, groups, layout, engine, float(self.empty_value))
         return self
 
@@ -216,19 +217,9 @@ class CertifiedRegressor(RegressorMixin, BlockEnsemble):
     def _engine(self, threat: Threat) -> CostEngine | None:
         return engine_for(self._template(), threat, int(self.max_cost))
 
-    def _offset(self, rows: NDArray[np.float64]) -> NDArray[np.float64]:
-        if self.offset is None:
-            return np.zeros(len(rows))
-        values = in_fixed_shape(self.offset, rows)
-        if not np.isfinite(values).all():
-            raise DataError(
-                f"offset is not finite in row {int(np.argmin(np.isfinite(values)))}; it must be finite for every row"
-            )
-        return values
-
     def _votes(self, rows: NDArray[np.float64]) -> NDArray[np.float64]:
         votes = each(partial(_vote, rows), self.submodels_, self.n_jobs, "voting")
-        return np.array(votes) + self._offset(rows)
+        return np.array(votes) + offset_of(self.offset, rows)
 
     def _ballots(self, rows: NDArray[np.float64]) -> Iterator[tuple[slice, Ballot]]:
         """The ballots on the rows, a chunk of rows at a time, each with the places of its rows."""
@@ -245,7 +236,7 @@ class CertifiedRegressor(RegressorMixin, BlockEnsemble):
             return Reach(votes, votes)
         pairs = list(zip(self.submodels_, self.prepared_, strict=True))
         reaches = each(partial(_reach, engine, rows), pairs, self.n_jobs, "weighing votes")
-        offset = self._offset(rows)
+        offset = offset_of(self.offset, rows)
         # Sound because adding the offset is monotone even after rounding: it keeps every vote between its ends.
         low = np.stack([reach.low for reach in reaches], axis=1) + offset
         return Reach(low, np.stack([reach.high for reach in reaches], axis=1) + offset)

@@ -144,8 +144,8 @@ def unit_of(reach: float) -> float:
 
 
 @numba.njit(nogil=True)
-def threshold_above(splits: Presorted, segment: int, at: NDArray[np.int32], node: int) -> float:
-    """The threshold of the split in this node: halfway from its edge to the next value there is in the node.
+def threshold_above(splits: Presorted, segment: int, at: NDArray[np.int32], node: int, r: int) -> float:
+    """The threshold of the split in this node of replica ``r``: halfway from its edge to the node's next value.
 
     Notes
     -----
@@ -156,7 +156,7 @@ def threshold_above(splits: Presorted, segment: int, at: NDArray[np.int32], node
     for later in range(segment + 1, splits.segments[owner + 1]):
         inside = False
         for entry in range(splits.rows_of[later], splits.rows_of[later + 1]):
-            inside |= at[splits.rows[entry]] == node
+            inside |= at[splits.rows[entry], r] == node
         if inside:
             high = splits.edge[later]
             break
@@ -230,7 +230,7 @@ def _split_level(splits: Presorted, growth: Growth, nodes: Nodes, level: int) ->
             without = nodes.total[node] * nodes.total[node] / (nodes.size[node] + growth.lam)
             nodes.saved[node] = gain[k] / weight[k] - without
             nodes.feature[node] = splits.feature[splits.owner[best[k]]]
-            nodes.threshold[node] = threshold_above(splits, best[k], nodes.at, node)
+            nodes.threshold[node] = threshold_above(splits, best[k], nodes.at.reshape(-1, 1), node, 0)
 
 
 @numba.njit(nogil=True)

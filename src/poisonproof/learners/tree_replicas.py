@@ -21,11 +21,13 @@ if TYPE_CHECKING:
     from poisonproof.learners.presort import Presorted
     from poisonproof.learners.tree_growth import Growth
 
-    _Desk = tuple[NDArray[np.float64], NDArray[np.float32]]
+    _Desk = tuple[NDArray[np.float64], NDArray[np.uint16]]
 
-__all__ = ["Replicas", "grow_replicas", "predict_replicas"]
+__all__ = ["MOST_ROWS", "Replicas", "grow_replicas", "predict_replicas"]
 
-_LANES: Final = 256  # nodes searched side by side: enough to fill vector registers, few enough to stay in the cache
+MOST_ROWS: Final = 2**16 - 1  # what the lanes count to
+
+_LANES: Final = 512  # nodes searched side by side: enough to make a pass worth while, few enough to stay in the cache
 
 
 class Replicas(NamedTuple):
@@ -45,12 +47,12 @@ class _Lanes(NamedTuple):
     ----------
     residual : float64 array (n_rows, n_lanes)
         The residual of each row, 0 where it is not in the node.
-    inside : float32 array (n_rows, n_lanes)
+    inside : uint16 array (n_rows, n_lanes)
         1 where the row is in the node, 0 elsewhere.
     total, left : float64 arrays (n_lanes,)
         Sums of residuals over the node, and over its left side.
-    size, left_size : float32 arrays (n_lanes,)
-        Numbers of rows; single precision counts to 16 million.
+    size, left_size : uint16 arrays (n_lanes,)
+        Numbers of rows, ``MOST_ROWS`` at most.
     best : int64 array (n_lanes,)
         The first of the best splits so far, -1 where none is any good.
     gain, weight : float64 arrays (n_lanes,)
@@ -58,11 +60,11 @@ class _Lanes(NamedTuple):
     """
 
     residual: NDArray[np.float64]
-    inside: NDArray[np.float32]
+    inside: NDArray[np.uint16]
     total: NDArray[np.float64]
-    size: NDArray[np.float32]
+    size: NDArray[np.uint16]
     left: NDArray[np.float64]
-    left_size: NDArray[np.float32]
+    left_size: NDArray[np.uint16]
     best: NDArray[np.int64]
     gain: NDArray[np.float64]
     weight: NDArray[np.float64]
@@ -72,10 +74,13 @@ class _Lanes(NamedTuple):
 def grow_replicas(
     X: NDArray[np.float64], y: NDArray[np.float64], gone: NDArray[np.int64], splits: Presorted, growth: Growth
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.int32], NDArray[np.float64], NDArray[np.float64]]:
-    """The fields of :class:`Replicas`: a model without the rows ``gone[r]`` for each ``r``; each must leave a row."""
+    """The fields of :class:`Replicas`: a model without the rows ``gone[r]`` for each ``r``; each must leave a row.
+
+    There must be no more than ``MOST_ROWS`` rows.
+    """
     n_inner, n_replicas = (1 << growth.depth) - 1, len(gone)
     base, unit, nodes = _start(y, gone, n_inner)
-    desk = np.empty(len(y) * _LANES), np.empty(len(y) * _LANES, np.float32)
+    desk = np.empty(len(y) * _LANES), np.empty(len(y) * _LANES, np.uint16)
     feature = np.zeros((growth.n_trees, n_inner, n_replicas), np.int32)
     threshold = np.empty((growth.n_trees, n_inner, n_replicas))
     leaf = np.empty((growth.n_trees, n_inner + 1, n_replicas))
@@ -180,8 +185,11 @@ def _replica(nodes: Nodes, r: int) -> Nodes:
 def _split_level(splits: Presorted, growth: Growth, nodes: Nodes, level: int, desk: _Desk) -> None:
     """Give every node of a level its best split, in every replica, where there is any."""
     node_of, replica_of = _divisible(nodes, level, growth.least)
-    for start in range(0, len(node_of), _LANES):
-        node_here, replica_here = node_of[start : start + _LANES], replica_of[start : start + _LANES]
+    n_batches = (len(node_of) + _LANES - 1) // _LANES
+    for batch in range(n_batches):
+        # Batches of equal size: a small one costs little less than a full one.
+        start, stop = batch * len(node_of) // n_batches, (batch + 1) * len(node_of) // n_batches
+        node_here, replica_here = node_of[start:stop], replica_of[start:stop]
         lanes = _gather(nodes, node_here, replica_here, desk)
         _search(lanes, splits, growth)
         for lane in range(len(node_here)):
@@ -190,7 +198,7 @@ def _split_level(splits: Presorted, growth: Growth, nodes: Nodes, level: int, de
                 without = nodes.total[node, r] * nodes.total[node, r] / (nodes.size[node, r] + growth.lam)
                 nodes.saved[node, r] = lanes.gain[lane] / lanes.weight[lane] - without
                 nodes.feature[node, r] = splits.feature[splits.owner[segment]]
-                nodes.threshold[node, r] = threshold_above(splits, segment, nodes.at[:, r], node)
+                nodes.threshold[node, r] = threshold_above(splits, segment, nodes.at, node, r)
 
 
 @numba.njit(nogil=True)
@@ -209,24 +217,24 @@ def _divisible(nodes: Nodes, level: int, least: float) -> tuple[NDArray[np.int64
 
 @numba.njit(nogil=True)
 def _gather(nodes: Nodes, node_of: NDArray[np.int64], replica_of: NDArray[np.int64], desk: _Desk) -> _Lanes:
-    """The given nodes side by side on the desk; lanes are filled up to a multiple of eight with empty ones."""
-    n_rows, n_lanes = len(nodes.at), (len(node_of) + 7) // 8 * 8
+    """The given nodes side by side on the desk; lanes are filled up to a multiple of sixteen with empty ones."""
+    n_rows, n_lanes = len(nodes.at), (len(node_of) + 15) // 16 * 16
     residual = desk[0][: n_rows * n_lanes].reshape(n_rows, n_lanes)
     inside = desk[1][: n_rows * n_lanes].reshape(n_rows, n_lanes)
-    total, size = np.zeros(n_lanes), np.zeros(n_lanes, np.float32)
+    residual[:], inside[:] = 0.0, 0
+    total, size = np.zeros(n_lanes), np.zeros(n_lanes, np.uint16)
+    lane_of = np.full(nodes.total.shape, -1)
     for lane in range(len(node_of)):
-        total[lane], size[lane] = (
-            nodes.total[node_of[lane], replica_of[lane]],
-            nodes.size[node_of[lane], replica_of[lane]],
-        )
+        node, r = node_of[lane], replica_of[lane]
+        lane_of[node, r] = lane
+        total[lane], size[lane] = nodes.total[node, r], np.uint16(nodes.size[node, r])
     for i in range(n_rows):
-        residual[i], inside[i] = 0.0, 0.0
-        for lane in range(len(node_of)):
-            here = nodes.at[i, replica_of[lane]] == node_of[lane]
-            residual[i, lane] = nodes.residual[i, replica_of[lane]] if here else 0.0
-            inside[i, lane] = 1.0 if here else 0.0
+        for r in range(nodes.at.shape[1]):
+            lane = lane_of[max(nodes.at[i, r], 0), r]
+            if lane >= 0 and nodes.at[i, r] >= 0:
+                residual[i, lane], inside[i, lane] = nodes.residual[i, r], 1
     best, gain, weight = np.full(n_lanes, -1), np.empty(n_lanes), np.empty(n_lanes)
-    return _Lanes(residual, inside, total, size, np.empty(n_lanes), np.empty(n_lanes, np.float32), best, gain, weight)
+    return _Lanes(residual, inside, total, size, np.empty(n_lanes), np.empty(n_lanes, np.uint16), best, gain, weight)
 
 
 @numba.njit(nogil=True)
@@ -249,14 +257,21 @@ def _search(lanes: _Lanes, splits: Presorted, growth: Growth) -> None:
 
 @numba.njit(nogil=True, inline="always")
 def _add_rows(
-    sums: NDArray[np.floating], values: NDArray[np.floating], rows: NDArray[np.int64], start: int, stop: int
+    sums: NDArray[np.number], values: NDArray[np.number], rows: NDArray[np.int64], start: int, stop: int
 ) -> None:
-    """Add the values of some rows to every lane's sum, four rows at a time while there are four."""
+    """Add the values of some rows to every lane's sum, eight or four rows at a time while there are so many."""
     entry = start
+    while entry + 8 <= stop:
+        i, j, k, m = rows[entry], rows[entry + 1], rows[entry + 2], rows[entry + 3]
+        o, p, q, s = rows[entry + 4], rows[entry + 5], rows[entry + 6], rows[entry + 7]
+        for r in range(len(sums)):
+            # Sound because the sums are exact: grouping does not change them.
+            four = (values[i, r] + values[j, r]) + (values[k, r] + values[m, r])
+            sums[r] += four + ((values[o, r] + values[p, r]) + (values[q, r] + values[s, r]))
+        entry += 8
     while entry + 4 <= stop:
         i, j, k, m = rows[entry], rows[entry + 1], rows[entry + 2], rows[entry + 3]
         for r in range(len(sums)):
-            # Sound because the sums are exact: grouping does not change them.
             sums[r] += (values[i, r] + values[j, r]) + (values[k, r] + values[m, r])
         entry += 4
     while entry < stop:

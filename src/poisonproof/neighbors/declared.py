@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     Offset = Callable[[NDArray[np.float64]], NDArray[np.float64]]
 
-__all__ = ["check_budget", "offset_of", "refuse_groups"]
+__all__ = ["check_budget", "offset_in_training", "offset_of", "refuse_groups"]
 
 
 def offset_of(offset: Offset | None, rows: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -25,11 +25,36 @@ def offset_of(offset: Offset | None, rows: NDArray[np.float64]) -> NDArray[np.fl
         return np.zeros(len(rows))
     if not callable(offset):
         raise ParameterTypeError(f"offset={offset!r} must be a function of one block of rows, or None")
-    values = in_fixed_shape(offset, rows)
+    values = in_fixed_shape(_one_number_each(offset), rows)
     if not np.isfinite(values).all():
         worst = int(np.argmin(np.isfinite(values)))
         raise DataError(f"offset is {values[worst]} in row {worst}; it must be finite for every row")
     return values
+
+
+def offset_in_training(offset: Offset | None, rows: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The declared offset of each training row, or an error where it is seen to hang on other rows too."""
+    values = offset_of(offset, rows)
+    # Sound only because no row has a say in the target of another; half of the rows must have the offsets they had.
+    changed = offset_of(offset, rows[::2]) != values[::2]
+    if changed.any():
+        raise DataError(
+            f"offset of row {2 * int(np.argmax(changed))} depends on the rows beside it; each row's offset must be a "
+            "function of that row alone, so declare constants instead of taking means or ranks of the rows"
+        )
+    return values
+
+
+def _one_number_each(offset: Offset) -> Offset:
+    """The offset, or an error where it gives anything but one number for each row."""
+
+    def numbers(rows: NDArray[np.float64]) -> NDArray[np.float64]:
+        values = np.asarray(offset(rows), dtype=np.float64)
+        if values.shape != (len(rows),):
+            raise DataError(f"offset of {len(rows)} rows has shape {values.shape}; it must be {(len(rows),)}")
+        return values
+
+    return numbers
 
 
 def check_budget(budget: int) -> int:

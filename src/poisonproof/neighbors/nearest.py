@@ -11,7 +11,7 @@ from sklearn.utils.validation import validate_data
 
 from poisonproof.certificate import Certificate, Interval, bounds_of
 from poisonproof.errors import DataError
-from poisonproof.neighbors.declared import check_budget, offset_of, refuse_groups
+from poisonproof.neighbors.declared import check_budget, offset_in_training, offset_of, refuse_groups
 from poisonproof.neighbors.ranks import median_costs, median_ends, plurality_costs, ranks_for_budget
 from poisonproof.neighbors.remembered import RememberedRows
 from poisonproof.partition import canonical, content_digests, source_digests
@@ -133,7 +133,7 @@ class CertifiedNeighborsRegressor(RegressorMixin, RememberedRows):
         rows, targets = validate_data(self, X, y, dtype=np.float64, y_numeric=True)
         rows, targets = canonical(rows), canonical(targets)
         order = self._remember(rows, content_digests(targets[:, None], self.key))
-        self._targets = (targets - offset_of(self.offset, rows))[order]
+        self._targets = (targets - offset_in_training(self.offset, rows))[order]
         return self
 
     def predict(self, X: ArrayLike) -> NDArray[np.float64]:
@@ -360,9 +360,12 @@ def _codes(labels: NDArray[Any], classes: NDArray[Any], name: str, n_rows: int |
     if n_rows is not None and labels.shape != (n_rows,):
         raise DataError(f"{name} has shape {labels.shape}; it must have one class for each of the {n_rows} rows")
     unknown = ~np.isin(labels, classes)
+    if not unknown.any():
+        places = np.minimum(np.searchsorted(classes, labels), len(classes) - 1)
+        unknown = classes[places] != labels  # a number is not the word it is spelled like
     if unknown.any():
         row = int(np.argmax(unknown))
         raise DataError(
             f"{name} contains {labels[row]!r} in row {row}, which is not one of the classes; declare it in classes="
         )
-    return np.searchsorted(classes, labels).astype(np.int64)
+    return places.astype(np.int64)

@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from poisonproof.certificate import Certificate, Interval, bounds_of
 from poisonproof.errors import DataError, ParameterError
 from poisonproof.neighborhood import NEVER, Neighborhoods, intervals, medians, radii
-from poisonproof.neighbors.declared import check_budget, offset_of, refuse_groups
+from poisonproof.neighbors.declared import check_budget, offset_in_training, offset_of, refuse_groups
 from poisonproof.neighbors.rivals import UNDECLARED, Ballots, pluralities, withstood
 from poisonproof.partition import canonical
 from poisonproof.threat import Threat
@@ -119,7 +119,7 @@ class WeighedRowsRegressor(RegressorMixin, _WeighedRows):
         check_finite(self.empty_value, "empty_value")
         rows, targets = validate_data(self, X, y, dtype=np.float64, y_numeric=True)
         rows, targets = canonical(rows), canonical(targets)
-        values = targets - offset_of(self.offset, rows)
+        values = targets - offset_in_training(self.offset, rows)
         # Equal values may come in any order: no sum and no median can tell them apart.
         order = np.argsort(values)
         self._remember(weighing, rows[order])
@@ -277,7 +277,8 @@ class WeighedRowsClassifier(ClassifierMixin, _WeighedRows):
         if self.classes is None:
             return seen if self.empty_value is None else np.unique(np.append(seen, _like(self.empty_value, seen)))
         declared = np.unique(np.asarray(self.classes))
-        unknown = np.setdiff1d(seen, declared)
+        # One by one: an array of both would turn numbers into the words they are spelled like.
+        unknown = seen[~(seen[:, None] == declared[None, :]).any(axis=1)]
         if len(unknown):
             raise DataError(
                 f"label {unknown[0]!r} is not among the declared classes={declared.tolist()}; "

@@ -79,11 +79,12 @@ def save(
             "fit one of poisonproof's estimators before saving it"
         )
     payload = _dumped(model, schema)
+    name, moves, unit, key = _claims(model)
     manifest = Manifest(
-        model=type(model).__name__,
-        threat=threat.moves,
-        unit=threat.unit,
-        key=int(getattr(model, "key", 0)),
+        model=name,
+        threat=moves,
+        unit=unit,
+        key=key,
         versions=_versions(),
         payload_sha256=hashlib.sha256(payload).hexdigest(),
         data=data,
@@ -124,9 +125,19 @@ def open_model(path: str | Path, trusted: Iterable[str] = ()) -> StoredModel:
     _warn_of_versions(path, manifest.versions)
     try:
         content = io.loads(payload, trusted=sorted(needed))
-        return StoredModel(content["model"], content["schema"], manifest)
+        stored = StoredModel(content["model"], content["schema"], manifest)
+        said, found = (manifest.model, manifest.threat, manifest.unit, manifest.key), _claims(stored.model)
     except Exception as error:  # whatever goes wrong while building, the file cannot be used
         raise FileError(f"{path} cannot be built with the installed packages: {first_line(error)}") from error
+    if said != found:
+        # Sound because a radius must not be read under another threat than the one it was proved for.
+        raise FileError(f"{path} says that it holds {said} and holds {found}; get the original, or fit again")
+    return stored
+
+
+def _claims(model: Any) -> tuple[str, str, str, int]:  # noqa: ANN401  any of the package's fitted estimators
+    """What a manifest repeats of a model: its class, its threat, what that counts, and its key."""
+    return type(model).__name__, model.threat_.moves, model.threat_.unit, int(getattr(model, "key", 0))
 
 
 def _dumped(model: Any, schema: Schema | None) -> bytes:  # noqa: ANN401

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, cast
 
 import numpy as np
@@ -25,6 +25,7 @@ from poisonproof.costs.smoother.insertions import (
     rise_after_insertions,
     slack_of,
 )
+from poisonproof.costs.smoother.margins import rounding_margin
 from poisonproof.costs.smoother.relabels import rise_after_relabels
 from poisonproof.errors import ThreatError
 
@@ -120,7 +121,7 @@ class SmootherCosts:
                 factors, opening = self._opened(self.recipe.factors(encoded, learned))
         except Exception:  # noqa: BLE001  whatever a step raises, a block that is not understood has cost 1
             return Prepared(len(y), emptied, [], None, None)
-        usable = factors.precision <= _USELESS and (len(y) == 1 or factors.freedom.min() > 0)
+        usable = factors.precision <= _USELESS and (len(y) == 1 or np.minimum.reduce(factors.freedom) > 0)
         return Prepared(len(y), emptied, encoders, factors if usable else None, opening)
 
     def reach(self, prepared: object, votes: NDArray[np.float64], X: NDArray[np.float64]) -> Reach:
@@ -149,10 +150,10 @@ class SmootherCosts:
         # Labels from outside spread the targets wider than they are.
         spread = factors.spread + np.sqrt(self.depth) * (self.limits[1] - self.limits[0])
         if self.moves == "relabel":
-            return replace(factors, spread=float(spread)), None
+            return factors._replace(spread=float(spread)), None
         box = self.recipe.core.box(factors.features.shape[1])
         precision = precision_after_insertions(factors, box, self.depth)
-        return replace(factors, spread=float(spread), precision=precision), opening_of(factors, box, self.limits)
+        return factors._replace(spread=float(spread), precision=precision), opening_of(factors, box, self.limits)
 
     def _ends(
         self, block: Prepared, factors: Factors, votes: NDArray[np.float64], X: NDArray[np.float64]
@@ -187,10 +188,10 @@ class SmootherCosts:
     ) -> NDArray[np.float64]:
         """How far rounding may put a formula from a refit, on the learned scale, ``(n_rows,)``."""
         targets, spread = factors.targets, factors.spread
-        rounding = np.sqrt(np.einsum("ij,ij->i", weights, weights)) * (factors.precision * spread)
-        rounding += 64 * EPS * float(targets @ targets) ** 0.5
-        seen = np.abs(levels - self.recipe.forward(votes))
-        return np.maximum(rounding, _LEAST_MARGIN * spread / len(targets) ** 0.5) + 4 * seen
+        apart = levels - self.recipe.forward(votes)
+        absolute = 64 * EPS * float(targets @ targets) ** 0.5
+        least = _LEAST_MARGIN * spread / len(targets) ** 0.5
+        return rounding_margin(weights, apart, factors.precision * spread, absolute, least)
 
     def _deleted(
         self, factors: Factors, weights: NDArray[np.float64]

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 import scipy.linalg
@@ -26,8 +25,7 @@ _MOST_SPECTRAL: Final = 2500  # all left vectors are needed: n x n numbers
 _LEAST_PRECISION: Final = 1e-6  # what the Gram matrix has to keep
 
 
-@dataclass(frozen=True, eq=False)
-class Factors:
+class Factors(NamedTuple):
     """A fitted linear smoother: a prediction is ``weights(x) @ targets``.
 
     Parameters
@@ -101,7 +99,7 @@ def ridge_factors(
     penalties, singular values take over: ``1 - h`` is then a sum of squares times ``alpha / (s^2 + alpha)``.
     """
     n, n_features = features.shape
-    centre = features.sum(axis=0) / n if intercept else np.zeros(n_features)
+    centre = np.add.reduce(features) / n if intercept else np.zeros(n_features)
     centred = features - centre
     factors = None
     if n > n_features and alpha >= _LEAST_ALPHA:
@@ -152,16 +150,16 @@ def _dual(
 ) -> Factors | None:
     """By the Gram matrix of the rows, in the complement of the constant vector; None where it is too inexact."""
     gram = centred @ centred.T
-    total = float(gram.flat[:: len(gram) + 1].sum())
+    total = float(np.add.reduce(gram.diagonal()))
     try:
         root = contrasts_solved(gram, alpha)
     except DataError:
         return None
     freedom = np.einsum("ij,ij->i", root, root)
     # The traces of a matrix and of its inverse bound its condition; few rows may do well with next to no penalty.
-    if not SAFETY * EPS * total * float(freedom.sum()) <= _LEAST_PRECISION:
+    if not SAFETY * EPS * total * float(np.add.reduce(freedom)) <= _LEAST_PRECISION:
         return None
-    about = targets - targets.sum() / len(targets)
+    about = targets - np.add.reduce(targets) / len(targets)
     solved = root @ root.T
     coefficients = solved @ about
     spread = float(about @ about) ** 0.5

@@ -67,9 +67,10 @@ class Recipe:
         encoded: Any = rows
         for encoder in encoders:
             encoded = encoder.transform(encoded)
-        if sp.issparse(encoded):
-            raise DataError("a step gives sparse rows, which the smoother is not solved for directly; make it dense")
-        encoded = np.asarray(encoded, dtype=np.float64)
+        if encoders:
+            if sp.issparse(encoded):
+                raise DataError("a step gives sparse rows, which the smoother is not solved for; make it dense")
+            encoded = np.asarray(encoded, dtype=np.float64)
         return self.core.encoded(encoded) if isinstance(self.core, KernelRidge) else encoded
 
     def learned(self, targets: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -92,7 +93,8 @@ class Recipe:
 
     def factors(self, encoded: NDArray[np.float64], learned: NDArray[np.float64]) -> Factors:
         """The smoother on encoded rows and learned targets, taken apart."""
-        alpha = float(np.asarray(self.core.alpha).item())
+        alpha = self.core.alpha
+        alpha = float(alpha) if np.ndim(alpha) == 0 else float(np.asarray(alpha).item())
         if isinstance(self.core, KernelRidge):
             return kernel_factors(encoded, learned, self.core.kernel(), alpha)
         return ridge_factors(encoded, learned, alpha, intercept=bool(self.core.fit_intercept))
@@ -109,8 +111,8 @@ class Recipe:
         )
 
     def _all_scales(self) -> list[tuple[Scale, Scale]]:
-        own = [SCALES[self.core.target_transform]] if isinstance(self.core, KernelRidge) else []
-        return self.scales + own
+        transform = self.core.target_transform if isinstance(self.core, KernelRidge) else None
+        return self.scales if transform is None else [*self.scales, SCALES[transform]]
 
 
 def recipe_of(estimator: Any) -> Recipe | str:  # noqa: ANN401  any scikit-learn estimator
