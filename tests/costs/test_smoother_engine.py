@@ -139,6 +139,59 @@ def test_threats_need_declared_ranges(estimator: Any, moves: Any, message: str) 
         engine_for(estimator, Threat(moves), 2)
 
 
+BOXED = KernelRidge(ranges=(0, 1), target_range=(0.1, 1))
+
+
+@pytest.mark.parametrize(
+    ("estimator", "moves", "message"),
+    [
+        (TransformedTargetRegressor(BOXED, func=np.log, inverse_func=np.exp), "relabel", "target transform around"),
+        (TransformedTargetRegressor(BOXED, func=np.log1p, inverse_func=np.expm1), "insert", "target transform around"),
+        (make_pipeline(FunctionTransformer(np.log), BOXED), "insert+delete", "may refuse some; encode the rows before"),
+    ],
+)
+def test_what_could_refuse_a_row_before_it_is_clipped_is_not_served(estimator: Any, moves: Any, message: str) -> None:
+    with pytest.raises(ThreatError, match=message):
+        engine_for(estimator, Threat(moves), 2)
+
+
+def test_what_takes_any_label_and_any_row_is_served() -> None:
+    rng = np.random.default_rng(0)
+    X, y, rows = rng.random((9, 2)), rng.normal(size=9), rng.random((3, 2))
+    estimator = make_pipeline(
+        FunctionTransformer(np.log),
+        TransformedTargetRegressor(KernelRidge(target_range=(-1, 1)), func=np.arcsinh, inverse_func=np.sinh),
+    )
+    _, reach = reach_of(estimator, X, y, rows, 2, Threat("relabel"), constant=-50.0)
+    fit = fitter(estimator, -50.0)
+    for label in (-1e308, 1e308):
+        for row in range(9):
+            vote = fit(X, np.where(np.arange(9) == row, label, y))(rows)
+            assert np.all((reach.low[1] <= vote) & (vote <= reach.high[1]))
+
+
+def test_a_row_that_a_step_refuses_costs_one_and_no_other_does() -> None:
+    encoder = FrozenEstimator(OneHotEncoder(sparse_output=False).fit([[0.0], [1.0], [2.0]]))
+    rng = np.random.default_rng(1)
+    X, y, rows = rng.integers(0, 3, (20, 1)).astype(float), rng.random(20), np.array([[1.0], [7.0], [2.0]])
+    votes, reach = reach_of(make_pipeline(encoder, Ridge()), X, y, rows, 3, constant=-50.0)
+    assert votes[1] == -50
+    assert np.isfinite(reach.high[1]).tolist() == [True, False, True]
+    assert np.isfinite(reach.low[1]).tolist() == [True, False, True]
+
+
+@pytest.mark.parametrize("away", [1e4, 1e8, 1e10])
+@pytest.mark.parametrize("estimator", [Ridge(alpha=1e-3), Ridge(alpha=1.0, solver="svd"), KernelRidge(gamma=None)])
+def test_features_far_from_zero_round_within_the_margin(estimator: Any, away: float) -> None:
+    rng = np.random.default_rng(2)
+    for n in (3, 12, 40):
+        X = rng.normal(size=(n, 3)) + away
+        y, rows = X[:, 0] - away + 0.01 * rng.normal(size=n), rng.normal(size=(3, 3)) + away
+        _, reach = reach_of(estimator, X, y, rows, 2)
+        low, high = hull_of_refits(estimator, X, y, rows, 1)
+        assert np.all((reach.low[1] <= low) & (reach.high[1] >= high))
+
+
 @pytest.mark.parametrize("n", [1, 2, 3])
 @pytest.mark.parametrize("estimator", [Ridge(), KernelRidge()])
 def test_deleting_the_whole_block_gives_the_constant(n: int, estimator: Any) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, cast
 
@@ -16,12 +17,12 @@ from poisonproof.costs.smoother.deletions import (
     rise_after_deletions,
     rise_by_leverage,
 )
-from poisonproof.costs.smoother.factors import EPS, Factors
+from poisonproof.costs.smoother.factors import EPS, SAFETY, Factors
 from poisonproof.costs.smoother.insertions import (
     Opening,
+    after_insertions,
     opening_of,
     own_leverage,
-    precision_after_insertions,
     rise_after_insertions,
     slack_of,
 )
@@ -93,16 +94,7 @@ class SmootherCosts:
 
     def __init__(self, recipe: Recipe, max_cost: int, moves: Moves) -> None:
         limits = recipe.learned_range()
-        if moves == "relabel" and limits is None:
-            raise ThreatError(
-                "max_cost above 1 with threat='relabel' needs a declared range of labels; "
-                "use KernelRidge(target_range=(low, high)), with gamma=None for plain ridge, or max_cost=1"
-            )
-        if moves in ("insert", "insert+delete") and not recipe.is_boxed:
-            raise ThreatError(
-                f"max_cost above 1 with threat={moves!r} needs rows and labels that are clipped into declared ranges; "
-                "use KernelRidge(ranges=..., target_range=(low, high)), threat='delete', or max_cost=1"
-            )
+        _check_threat(recipe, moves, limits)
         self.recipe = recipe
         self.depth = max_cost - 1
         self.moves = moves
@@ -152,17 +144,19 @@ class SmootherCosts:
         if self.moves == "relabel":
             return factors._replace(spread=float(spread)), None
         box = self.recipe.core.box(factors.features.shape[1])
-        precision = precision_after_insertions(factors, box, self.depth)
-        return factors._replace(spread=float(spread), precision=precision), opening_of(factors, box, self.limits)
+        return after_insertions(factors._replace(spread=float(spread)), box, self.depth), opening_of(
+            factors, box, self.limits
+        )
 
     def _ends(
         self, block: Prepared, factors: Factors, votes: NDArray[np.float64], X: NDArray[np.float64]
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Both ends of the reach, from one modification on, ``(depth, n_rows)`` each."""
-        rows = self.recipe.encode(block.encoders, X)
-        weights = factors.weights(rows)
+        rows = self._encoded(block, factors, X)
+        seen = factors.seen(rows)
+        weights = factors.weights_of(seen)
         levels = weights @ factors.targets
-        margin = self._margin(factors, votes, levels, weights)
+        margin = _margin(factors, levels - self.recipe.forward(votes), weights, seen, rows)
         lost: NDArray[np.float64] | float = 1.0
         if self.moves == "relabel":
             limits = cast("tuple[float, float]", self.limits)
@@ -172,26 +166,23 @@ class SmootherCosts:
         else:
             rises, lost = self._inserted(block, factors, weights, rows), _LOST
         wider = rises * (1 + factors.precision * lost) + margin
-        low, high = self.recipe.back(levels - wider[1]), self.recipe.back(levels + wider[0])
+        low, high = self.recipe.between(levels - wider[1], levels + wider[0])
         # Sound because a vote that is not finite becomes the declared constant, which may be anywhere.
         open_ended = ~np.isfinite(high - low)
         if open_ended.any():
             low, high = np.where(open_ended, -np.inf, low), np.where(open_ended, np.inf, high)
         return low, high
 
-    def _margin(
-        self,
-        factors: Factors,
-        votes: NDArray[np.float64],
-        levels: NDArray[np.float64],
-        weights: NDArray[np.float64],
-    ) -> NDArray[np.float64]:
-        """How far rounding may put a formula from a refit, on the learned scale, ``(n_rows,)``."""
-        targets, spread = factors.targets, factors.spread
-        apart = levels - self.recipe.forward(votes)
-        absolute = 64 * EPS * float(targets @ targets) ** 0.5
-        least = _LEAST_MARGIN * spread / len(targets) ** 0.5
-        return rounding_margin(weights, apart, factors.precision * spread, absolute, least)
+    def _encoded(self, block: Prepared, factors: Factors, X: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The rows as the smoother sees them; no numbers for a row that a step refuses."""
+        try:
+            return self.recipe.encode(block.encoders, X)
+        except Exception:  # noqa: BLE001  whatever a step raises, it is about one row or another
+            encoded = np.full((len(X), factors.features.shape[1]), np.nan)
+            for place, row in enumerate(X):
+                with suppress(Exception):
+                    encoded[place] = self.recipe.encode(block.encoders, row[None])[0]
+            return encoded
 
     def _deleted(
         self, factors: Factors, weights: NDArray[np.float64]
@@ -234,6 +225,50 @@ class SmootherCosts:
         slack = slack_of(1 - freedom, factors.unit * factors.residuals / scale, weights / scale, nu, opening)
         own = own_leverage(factors, opening, rows)
         return rise_after_insertions(opening, own, slack, deleted, deletes=deletes)[:, 1:]
+
+
+def _check_threat(recipe: Recipe, moves: Moves, limits: tuple[float, float] | None) -> None:
+    """Refuse threats under which a row from outside could do anything."""
+    if moves == "delete":
+        return
+    what = f"max_cost above 1 with threat={moves!r}"
+    if moves == "relabel" and limits is None:
+        raise ThreatError(
+            f"{what} needs a declared range of labels; "
+            "use KernelRidge(target_range=(low, high)), with gamma=None for plain ridge, or max_cost=1"
+        )
+    if moves != "relabel" and not recipe.is_boxed:
+        raise ThreatError(
+            f"{what} needs rows and labels that are clipped into declared ranges; "
+            "use KernelRidge(ranges=..., target_range=(low, high)), threat='delete', or max_cost=1"
+        )
+    # Sound because nothing stands before the clipping that could refuse what an attacker brings, and with it the fit.
+    if not recipe.takes_any_label:
+        raise ThreatError(
+            f"{what} needs labels that are clipped first, but a target transform around KernelRidge refuses some; "
+            "use KernelRidge(target_transform=...) in its place, or max_cost=1"
+        )
+    if moves != "relabel" and recipe.encoders:
+        raise ThreatError(
+            f"{what} needs rows that are clipped first, but step {recipe.encoders[0]!r} may refuse some; "
+            "encode the rows before the ensemble sees them, or use threat='delete', or max_cost=1"
+        )
+
+
+def _margin(
+    factors: Factors,
+    apart: NDArray[np.float64],
+    weights: NDArray[np.float64],
+    seen: NDArray[np.float64],
+    rows: NDArray[np.float64],
+) -> NDArray[np.float64]:
+    """How far rounding may put a formula from a refit, on the learned scale, ``(n_rows,)``."""
+    targets, spread = factors.targets, factors.spread
+    per_seen = SAFETY * EPS * factors.gain * spread
+    absolute = 64 * EPS * float(targets @ targets) ** 0.5 + per_seen * factors.origin
+    least = _LEAST_MARGIN * spread / len(targets) ** 0.5
+    relative = factors.precision * spread
+    return rounding_margin(weights, apart, seen, rows, relative, per_seen, per_seen * factors.extent, absolute, least)
 
 
 def _several(factors: Factors, weights: NDArray[np.float64], depth: int) -> tuple[NDArray[np.float64], float]:

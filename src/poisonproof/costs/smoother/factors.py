@@ -49,6 +49,11 @@ class Factors(NamedTuple):
         Root of the sum of squares of the targets about their mean, or about 0 without an intercept.
     precision : float
         Estimated relative error of everything here, and of refitting with some of the rows gone.
+    gain : float
+        Bound on the norm of ``matrix``, whichever rows are gone: what rounding of a row to predict is multiplied with.
+    origin, extent : float
+        Norms of what is taken off each row, or off its kernel, to centre it, and of the rows that a kernel multiplies
+        each row with: what is rounded when they are.
 
     Notes
     -----
@@ -67,10 +72,20 @@ class Factors(NamedTuple):
     unit: float
     spread: float
     precision: float
+    gain: float
+    origin: float
+    extent: float
+
+    def seen(self, rows: NDArray[np.float64]) -> NDArray[np.float64]:
+        """What the weights are linear in: the rows themselves, or their kernel with the training rows."""
+        return rows if self.kernel is None else self.kernel.between(rows, self.features)
 
     def weights(self, rows: NDArray[np.float64]) -> NDArray[np.float64]:
         """The weight of each training target in the prediction of each row, ``(n_rows, n)``."""
-        seen = rows if self.kernel is None else self.kernel.between(rows, self.features)
+        return self.weights_of(self.seen(rows))
+
+    def weights_of(self, seen: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The same from what is seen of each row."""
         weights = seen @ self.matrix
         weights += self.shift
         return weights
@@ -137,8 +152,8 @@ def _primal(
     spread = float(about @ about) ** 0.5
     shift = level - centre @ matrix
     # The difference 1 - h is exact to the precision of h, so its relative error grows as it shrinks.
-    precision = SAFETY * EPS * (largest / alpha + 1) / least
-    return Factors(features, targets, None, matrix, shift, residuals, freedom, None, 1.0, spread, precision)
+    trust = _trust(largest / least, alpha, n, centre)
+    return Factors(features, targets, None, matrix, shift, residuals, freedom, None, 1.0, spread, *trust)
 
 
 def _dual(
@@ -165,9 +180,8 @@ def _dual(
     spread = float(about @ about) ** 0.5
     matrix = centred.T @ solved
     shift = 1 / len(targets) - centre @ matrix
-    # A refit may work with the penalised Gram matrix itself, whose condition only the penalty bounds.
-    precision = SAFETY * EPS * (total / alpha + 1) if alpha else np.inf
-    return Factors(features, targets, None, matrix, shift, coefficients, freedom, root, alpha, spread, precision)
+    trust = _trust(total, alpha, len(targets), centre)
+    return Factors(features, targets, None, matrix, shift, coefficients, freedom, root, alpha, spread, *trust)
 
 
 def _spectral(
@@ -197,7 +211,6 @@ def _spectral(
     with np.errstate(divide="ignore", invalid="ignore"):
         kept[:rank] = np.where(penalised > 0, alpha / penalised, 1.0)
         shrunk = np.where(penalised > 0, values / penalised, 0.0)
-    precision = SAFETY * EPS * (float(values @ values) / alpha + 1) if alpha else np.inf
     root = left * np.sqrt(kept)
     matrix = (right[:rank].T * shrunk) @ left[:, :rank].T
     shift = (1 / n if intercept else 0.0) - centre @ matrix
@@ -205,7 +218,24 @@ def _spectral(
     residuals = left @ (kept * (left.T @ about))
     spread = float(about @ about) ** 0.5
     freedom = np.einsum("ij,ij->i", root, root)
-    return Factors(features, targets, None, matrix, shift, residuals, freedom, root, 1.0, spread, precision)
+    trust = _trust(float(values @ values), alpha, n, centre)
+    return Factors(features, targets, None, matrix, shift, residuals, freedom, root, 1.0, spread, *trust)
+
+
+def _trust(total: float, alpha: float, n: int, centre: NDArray[np.float64]) -> tuple[float, float, float, float]:
+    """Precision, gain, origin and extent of ridge, from the sum of squares of its features and their centre.
+
+    Notes
+    -----
+    A refit may work with the penalised Gram matrix itself, whose condition only the penalty bounds. No coefficients are
+    longer than the targets over ``2 sqrt(alpha)``, for ``s / (s^2 + alpha)`` is never larger. Rounding of the centre
+    moves all rows alike, which only its square can tell.
+    """
+    if not alpha:
+        return np.inf, np.inf, 0.0, 0.0
+    origin = float(centre @ centre) ** 0.5
+    precision = SAFETY * EPS * (total / alpha + 1) + n * (SAFETY * EPS * origin) ** 2 / alpha
+    return precision, 0.5 / alpha**0.5, origin, 0.0
 
 
 def kernel_factors(
@@ -214,9 +244,10 @@ def kernel_factors(
     """Kernel ridge regression with penalty ``alpha`` and an unpenalised intercept."""
     n = len(targets)
     gram = kernel.between(features, features)
+    gram_mean = gram.mean(axis=0)
     root = contrasts_solved(gram, alpha)
     matrix = root @ root.T
-    shift = 1 / n - gram.mean(axis=0) @ matrix
+    shift = 1 / n - gram_mean @ matrix
     about = targets - targets.mean()
     residuals = root @ (root.T @ about)
     spread = float(about @ about) ** 0.5
@@ -224,4 +255,8 @@ def kernel_factors(
     # Both bounds hold for the least eigenvalue: the penalty, and one over the trace of the inverse.
     inverse = min(float(freedom.sum()), 1 / alpha if alpha > 0 else np.inf)
     precision = SAFETY * EPS * ((float(np.trace(gram)) + alpha) * inverse + 1)
-    return Factors(features, targets, kernel, matrix, shift, residuals, freedom, None, alpha, spread, precision)
+    origin, extent = float(np.linalg.norm(gram_mean)), kernel.linear * float(np.linalg.norm(features))
+    return Factors(
+        features, targets, kernel, matrix, shift, residuals, freedom, None, alpha, spread,
+        precision, inverse, origin, extent,
+    )  # fmt: skip

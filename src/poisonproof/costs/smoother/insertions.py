@@ -31,9 +31,9 @@ if TYPE_CHECKING:
 __all__ = [
     "Opening",
     "Slack",
+    "after_insertions",
     "opening_of",
     "own_leverage",
-    "precision_after_insertions",
     "rise_after_insertions",
     "slack_of",
 ]
@@ -96,15 +96,24 @@ def _kernel_of(factors: Factors) -> BlockKernel:
     return factors.kernel
 
 
-def precision_after_insertions(
-    factors: Factors, box: tuple[NDArray[np.float64], NDArray[np.float64]], depth: int
-) -> float:
-    """The estimated relative error of refitting with up to ``depth`` rows inserted: only the penalty bounds that."""
+def after_insertions(factors: Factors, box: tuple[NDArray[np.float64], NDArray[np.float64]], depth: int) -> Factors:
+    """The same factors, with the errors that refitting with up to ``depth`` rows inserted may have.
+
+    Notes
+    -----
+    Only the penalty bounds what rows from anywhere in the box do to the inverse; all of them, and the rows to predict,
+    are as long as its farthest corner at most.
+    """
     kernel = _kernel_of(factors)
     corner = np.maximum(np.abs(box[0]), np.abs(box[1]))[None]
     most = float(kernel.with_itself(corner)[0])
     total = float(kernel.with_itself(factors.features).sum())
-    return factors.precision + SAFETY * EPS * (total + depth * most) / factors.unit
+    return factors._replace(
+        precision=factors.precision + SAFETY * EPS * (total + depth * most) / factors.unit,
+        gain=1 / factors.unit,
+        origin=factors.origin + depth**0.5 * most,
+        extent=factors.extent + kernel.linear * (depth * float(corner[0] @ corner[0])) ** 0.5,
+    )
 
 
 def _largest_spread(

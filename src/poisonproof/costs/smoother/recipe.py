@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Recipe", "recipe_of"]
 
+_ULPS: Final = 16.0
+
 # Other solvers stop at a tolerance, and then a replica is not what its formula says.
 _DIRECT_SOLVERS: Final = ("auto", "cholesky", "svd")
 
@@ -85,11 +87,17 @@ class Recipe:
             votes = forward(votes)
         return votes
 
-    def back(self, levels: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Levels on the learned scale as votes; every step increases, so bounds stay bounds."""
-        for _, inverse in reversed(self._all_scales()):
-            levels = inverse(levels)
-        return levels
+    def between(
+        self, low: NDArray[np.float64], high: NDArray[np.float64]
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Both ends on the learned scale as ends of votes; every step increases, so bounds stay bounds."""
+        scales = self._all_scales()
+        for _, inverse in reversed(scales):
+            low, high = inverse(low), inverse(high)
+        if not scales:
+            return low, high
+        # Sound because a transform rounds, in arrays of other shapes perhaps otherwise, but by no more than this.
+        return low - _ULPS * np.spacing(np.abs(low)), high + _ULPS * np.spacing(np.abs(high))
 
     def factors(self, encoded: NDArray[np.float64], learned: NDArray[np.float64]) -> Factors:
         """The smoother on encoded rows and learned targets, taken apart."""
@@ -109,6 +117,11 @@ class Recipe:
         return (
             isinstance(self.core, KernelRidge) and self.core.ranges is not None and self.core.target_range is not None
         )
+
+    @property
+    def takes_any_label(self) -> bool:
+        """Whether every finite label gets through the transforms in front of the smoother's own clipping."""
+        return all(forward in (np.positive, np.arcsinh) for forward, _ in self.scales)
 
     def _all_scales(self) -> list[tuple[Scale, Scale]]:
         transform = self.core.target_transform if isinstance(self.core, KernelRidge) else None
