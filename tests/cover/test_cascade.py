@@ -128,6 +128,21 @@ def test_the_search_stops_at_enough_and_stays_sound() -> None:
     assert "enough" in minimum_cover(incidence, costs, quota, enough=np.full(60, 2)).status
 
 
+@pytest.mark.parametrize("layout", ["random", "triples"])
+def test_where_enough_is_known_there_is_still_an_attack_to_show(layout: str) -> None:
+    incidence = make_layout(4, 4, layout).incidence
+    rng = np.random.default_rng(7)
+    costs = rng.integers(0, 3, (incidence.shape[0], 40))
+    quota = rng.integers(0, incidence.shape[0] + 1, 40)
+    found = minimum_cover(incidence, costs, quota, enough=np.full(40, 2), witness=True)
+    assert found.witness is not None
+    out = incidence.astype(np.int64) @ found.witness.toarray().T >= costs
+    assert (found.witness.sum(axis=1) == found.upper)[~found.unbreakable].all()
+    assert (np.count_nonzero(out, axis=0) >= quota)[~found.unbreakable].all()
+    unsettled = np.array(found.status) != "optimal"
+    assert (found.lower < found.upper)[unsettled].all()
+
+
 @pytest.mark.usefixtures("ungrouped")
 def test_gains_too_large_for_groups_are_searched() -> None:
     problem = CoverProblem(SHARED, np.array([1, 2, 1]), quota=600, gains=np.array([300, 300, 300]))

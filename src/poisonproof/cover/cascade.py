@@ -179,7 +179,11 @@ class _Batch:
         """Bounds for every row: those that need no search, then by groups, then row by row."""
         limits = np.full(len(self.missing), np.iinfo(np.int64).max) if enough is None else enough
         found, unbreakable = self._at_once(limits, witness=witness)
-        rows = np.flatnonzero((self.missing > 0) & ~unbreakable & (found.lower < limits))
+        # Where enough is known there still is an attack to be shown, if that was asked for.
+        wanted = (self.missing > 0) & ~unbreakable & ((found.lower < limits) | witness)
+        for row in np.flatnonzero(~wanted & ~unbreakable & (found.lower < found.upper)).tolist():
+            found.status[row] = "enough"
+        rows = np.flatnonzero(wanted)
         shapes = self._shapes()
         method = "exact by groups" if shapes else "dual bound"
         if shapes and len(rows):
@@ -215,8 +219,6 @@ class _Batch:
         if len(rows):
             bounds = gain_bounds(self.structure.users, self.costs[:, rows], self._gains(rows), self.missing[rows])
             found.lower[rows] = np.minimum(np.maximum(found.lower[rows], bounds), found.upper[rows])
-        for row in np.flatnonzero((found.lower >= limits) & (found.lower < found.upper)):
-            found.status[row] = "enough"
         return found, simple.unbreakable & (self.missing > 0)
 
     def _by_groups(self, shapes: tuple[Shape, ...], rows: NDArray[np.intp], found: _Found) -> NDArray[np.intp]:
