@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from poisonproof.neighbors.metric import MetricName
     from poisonproof.threat import Moves
 
-__all__ = ["Preset", "Radii", "preset", "presets"]
+__all__ = ["Preset", "Radii", "preset", "preset_for", "presets"]
 
 Radii = Literal["low", "high"]
 Kind = Literal["kernel ridge blocks", "neighbors", "kernel median"]
@@ -38,6 +38,8 @@ class Preset:
         Which model.
     size : int
         Blocks, or neighbours; 0 for a kernel median, which needs neither.
+    up_to : int
+        For presets of low radii, the largest of them; beyond, the other preset is to be used.
     gamma, alpha, linear : float
         Kernel and penalty of kernel ridge blocks.
     metric : str
@@ -58,6 +60,7 @@ class Preset:
     radii: Radii
     kind: Kind
     size: int
+    up_to: int = 0
     gamma: float = 0.3
     alpha: float = 0.3
     linear: float = 1.0
@@ -106,6 +109,18 @@ def preset(name: str, radii: Radii) -> Preset:
     return found[0]
 
 
+def preset_for(name: str, radius: int) -> Preset:
+    """The settings to be used for one radius.
+
+    Examples
+    --------
+    >>> preset_for("spambase", 15).radii, preset_for("spambase", 16).radii
+    ('low', 'high')
+    """
+    low = preset(name, "low")
+    return low if radius <= low.up_to else preset(name, "high")
+
+
 def presets() -> tuple[Preset, ...]:
     """All presets."""
     return _PRESETS
@@ -151,21 +166,21 @@ _WITHIN_COUNTRIES: Final = {"Country": 0.0, "Status": 0.0}
 # About four to eight blocks for each modification are best; these few are for the least radii, and the neighbours
 # take over early. More blocks, by ``build(size=75)`` for instance, certify more in between.
 _PRESETS: Final = (
-    Preset("ames", "low", "kernel ridge blocks", 25, gamma=0.03, alpha=0.01, empty_value=12.0),
+    Preset("ames", "low", "kernel ridge blocks", 25, 6, gamma=0.03, alpha=0.01, empty_value=12.0),
     Preset("ames", "high", "neighbors", 401, offset=True),
     Preset(
-        "austin", "low", "kernel ridge blocks", 51, factors=_LESS | dict.fromkeys(_PLACE, 2.0), empty_value=13.0
+        "austin", "low", "kernel ridge blocks", 51, 12, factors=_LESS | dict.fromkeys(_PLACE, 2.0), empty_value=13.0
     ),
     Preset(
         "austin", "high", "neighbors", 1201, offset=True,
         factors=_LESS | dict.fromkeys(_PLACE, 3.0) | {"avgSchoolRating": 1.5},
     ),
-    Preset("diamonds", "low", "kernel ridge blocks", 1001, alpha=0.03, offset=True, empty_value=8.5),
+    Preset("diamonds", "low", "kernel ridge blocks", 1001, 200, alpha=0.03, offset=True, empty_value=8.5),
     Preset("diamonds", "high", "neighbors", 5001, factors={"carat": 0.5, "volume": 0.5}, offset=True),
     Preset(
-        "life", "low", "kernel median", 0, same_group=True, offset=True, empty_value=70.0, factors=_WITHIN_COUNTRIES
+        "life", "low", "kernel median", 0, 12, same_group=True, offset=True, empty_value=70.0, factors=_WITHIN_COUNTRIES
     ),
     Preset("life", "high", "neighbors", 501, factors=_PANEL),
-    Preset("spambase", "low", "kernel ridge blocks", 75, empty_value=-1.0),
+    Preset("spambase", "low", "kernel ridge blocks", 75, 15, empty_value=-1.0),
     Preset("spambase", "high", "neighbors", 1001, metric="euclidean"),
 )  # fmt: skip

@@ -17,7 +17,17 @@ from poisonproof.errors import ParameterError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["PublishedAccuracy", "PublishedSetup", "published_accuracy", "published_setup"]
+__all__ = [
+    "PublishedAccuracy",
+    "PublishedMedian",
+    "PublishedSeconds",
+    "PublishedSetup",
+    "published_accuracy",
+    "published_median",
+    "published_seconds",
+    "published_settings",
+    "published_setup",
+]
 
 Record = TypeVar("Record")
 
@@ -83,6 +93,44 @@ class PublishedSetup:
     baseline_sd: float
 
 
+@dataclass(frozen=True)
+class PublishedSeconds:
+    """How long the paper trained: all submodels once, and all leave-one-out submodels as well.
+
+    Parameters
+    ----------
+    dataset, n_partitions
+        Name of the data set, and how many submodels.
+    unit, weighted : float
+        Seconds on one core without and with leave-one-out submodels.
+    """
+
+    dataset: str
+    n_partitions: int
+    unit: float
+    weighted: float
+
+
+@dataclass(frozen=True)
+class PublishedMedian:
+    """The accuracy, as a share, of the median and of the mean of the votes.
+
+    Parameters
+    ----------
+    dataset, n_partitions
+        Name of the data set, and how many submodels; 1 for neighbours.
+    median, median_sd, mean, mean_sd : float
+        Mean and standard deviation over the paper's trials.
+    """
+
+    dataset: str
+    n_partitions: int
+    median: float
+    median_sd: float
+    mean: float
+    mean_sd: float
+
+
 def published_accuracy(
     dataset: str, method: str | None = None, n_partitions: int | None = None
 ) -> list[PublishedAccuracy]:
@@ -113,6 +161,56 @@ def published_setup(dataset: str) -> PublishedSetup:
     (151, 501, 1001)
     """
     return _of("data set", dataset, [(setup.dataset, setup) for setup in _setups()])[0]
+
+
+def published_seconds(dataset: str) -> list[PublishedSeconds]:
+    """How long the paper trained for a data set.
+
+    Examples
+    --------
+    >>> [round(seconds.weighted / seconds.unit) for seconds in published_seconds("diamonds")]
+    [460, 154, 71]
+    """
+    records = [
+        PublishedSeconds(row["dataset"], int(row["q"]), float(row["pcr_total"]), float(row["wpcr_total"]))
+        for row in _rows("training_seconds.csv")
+    ]
+    return _of("data set", dataset, [(record.dataset, record) for record in records])
+
+
+def published_median(dataset: str) -> list[PublishedMedian]:
+    """The accuracy of median and mean for a data set; none for classes.
+
+    Examples
+    --------
+    >>> published_median("ames")[1].median, published_median("ames")[1].mean
+    (0.838, 0.846)
+    """
+    shares = ("median_mean", "median_std", "mean_mean", "mean_std")
+    return [
+        PublishedMedian(row["dataset"], int(row["q"]), *(_share(row[name]) for name in shares))
+        for row in _rows("median_vs_mean.csv")
+        if row["dataset"] == dataset
+    ]
+
+
+def published_settings(dataset: str, n_partitions: int) -> dict[str, float]:
+    """The settings of one submodel; those for the next larger number of submodels where none are printed.
+
+    Examples
+    --------
+    >>> published_settings("diamonds", 151)["weight_decay"]
+    0.0601
+    >>> published_settings("life", 25)["trees"]
+    250.0
+    """
+    learner = published_setup(dataset).submodel
+    known = {
+        int(row["q"]): {name: float(cell) for name, cell in row.items() if name not in {"dataset", "q", "metric"}}
+        for row in _rows(f"hyperparameters_{learner}.csv")
+        if row["dataset"] == dataset
+    }
+    return known[min((q for q in known if q >= n_partitions), default=max(known))]
 
 
 def _of(what: str, name: str | int, records: Sequence[tuple[str | int, Record]]) -> list[Record]:

@@ -127,6 +127,10 @@ class Prepared:
         A declared function of a block of rows of X, for the models' parameter of this name.
     groups : mapping of str to array (n_rows,)
         What rows belong together, where that is known.
+    source : Source
+        The data set's entry in the registry.
+    target : float array (n_rows,)
+        The targets as they stand in the file.
     synthetic : bool
         Whether the rows were made up.
     """
@@ -142,7 +146,13 @@ class Prepared:
     weights: NDArray[np.float64]
     offset: LinearOffset | None
     groups: Mapping[str, NDArray[Any]]
+    source: Source
+    target: NDArray[np.float64]
     synthetic: bool = False
+
+    def bounds(self, within: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Lower and upper bounds for predictions that may be off by another amount than the usual."""
+        return _bounds(self.source, self.target, within)
 
     def __len__(self) -> int:
         return len(self.y)
@@ -220,12 +230,13 @@ class Recipe:
     def prepared(self, columns: Columns, encoding: EncodingName = "plain", *, synthetic: bool = False) -> Prepared:
         """The rows as numbers, with targets and bounds on the scale that is certified."""
         declared = self.encoding(encoding)
-        y, lower, upper = self._targets(columns[self.source.target])
+        wanted, target = self.source, columns[self.source.target]
+        lower, upper = _bounds(wanted, target, wanted.within)
         return Prepared(
             name=f"synthetic {self.name}" if synthetic else self.name,
             encoding=encoding,
             X=self.features(columns, encoding),
-            y=y,
+            y=_learned(wanted, target),
             lower=lower,
             upper=upper,
             feature_names=tuple(map(str, declared.schema.get_feature_names_out())),
@@ -233,18 +244,28 @@ class Recipe:
             weights=declared.factors(),
             offset=declared.offset_function(),
             groups={name: columns[name] for name in self.groups},
+            source=wanted,
+            target=target,
             synthetic=synthetic,
         )
 
-    def _targets(self, target: NDArray[np.float64]) -> tuple[NDArray[np.float64], ...]:
-        """Targets, and their lower and upper bounds."""
-        wanted = self.source
-        if wanted.within == 0:  # labels 0 and 1 become -1 and 1; a prediction's sign must be right, and 0 counts as 1
-            yes = target > 0
-            return np.where(yes, 1.0, -1.0), np.where(yes, 0.0, -np.inf), np.where(yes, np.inf, _BELOW_ZERO)
-        share = wanted.within * target if wanted.relative else wanted.within
-        scale = Target(wanted.target, wanted.transform)
-        return scale.encode(target), scale.encode(target - share), scale.encode(target + share)
+
+def _learned(wanted: Source, target: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Targets on the scale that is certified; labels 0 and 1 become -1 and 1."""
+    if wanted.within == 0:
+        return np.where(target > 0, 1.0, -1.0)
+    return Target(wanted.target, wanted.transform).encode(target)
+
+
+def _bounds(
+    wanted: Source, target: NDArray[np.float64], within: float
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """The bounds of each row on the scale that is certified."""
+    if wanted.within == 0:  # a prediction's sign must be right, and 0 counts as 1
+        return np.where(target > 0, 0.0, -np.inf), np.where(target > 0, np.inf, _BELOW_ZERO)
+    share = within * target if wanted.relative else within
+    scale = Target(wanted.target, wanted.transform)
+    return scale.encode(target - share), scale.encode(target + share)
 
 
 def _ends(column: Column) -> list[tuple[float, float]]:
