@@ -12,7 +12,14 @@ from poisonproof.certificate import Certificate, Interval
 from poisonproof.errors import ParameterError, ParameterTypeError
 from poisonproof.median import median
 from poisonproof.neighborhood import INSERT, MOVES, NEVER, Withstood
-from poisonproof.neighbors.declared import check_budget, offset_in_training, offset_of, refuse_groups
+from poisonproof.neighbors.declared import (
+    check_budget,
+    offset_in_training,
+    offset_of,
+    refuse_changes,
+    refuse_groups,
+    settings_of,
+)
 from poisonproof.neighbors.weighing import bounds_by_window, check_finite
 from poisonproof.partition import canonical, check_key, content_digests
 from poisonproof.regions import descend, find_leaves, move_votes, vote, withstand
@@ -155,7 +162,7 @@ class CertifiedForestRegressor(RegressorMixin, BaseEstimator):
         # Stable, so that values stay ascending within a leaf.
         order = np.argsort(codes, axis=1, kind="stable")
         self.leaves_ = Leaves(np.take_along_axis(codes, order, axis=1), values[by_value][order])
-        self.threat_ = threat
+        self.threat_, self._settled = threat, settings_of(self)
         return self
 
     def predict(self, X: ArrayLike) -> NDArray[np.float64]:
@@ -249,6 +256,7 @@ class CertifiedForestRegressor(RegressorMixin, BaseEstimator):
 
     def _checked_rows(self, X: ArrayLike) -> NDArray[np.float64]:
         check_is_fitted(self)
+        refuse_changes(self, self._settled)
         return canonical(validate_data(self, X, dtype=np.float64, reset=False))
 
     def _windows(self, n_rows: int) -> list[slice]:

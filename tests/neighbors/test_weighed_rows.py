@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
+from scipy.spatial.distance import cdist
 from sklearn.base import clone
+from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.utils.estimator_checks import parametrize_with_checks
 from tests.neighbors.poisoners import class_after, prediction_after, weights_of, worst_labellings, worst_tables
 
@@ -25,6 +27,12 @@ THREATS: list[Moves] = ["insert+delete", "insert", "delete", "relabel"]
 
 def same_sign(queries: NDArray[np.float64], rows: NDArray[np.float64]) -> NDArray[np.float64]:
     return 0.75 * (np.sign(queries[:, :1]) == np.sign(rows[:, 0])) + 0.25 * (queries[:, :1] == rows[:, 0])
+
+
+def nearest_of_all(queries: NDArray[np.float64], rows: NDArray[np.float64]) -> NDArray[np.float64]:
+    """No similarity of two rows: the farthest row of the table has a say in it."""
+    apart = np.abs(queries[:, :1] - rows[:, 0])
+    return np.asarray(1 - apart / (1 + apart.max()))
 
 
 def half_of_first(rows: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -262,6 +270,8 @@ BAD: list[tuple[Any, type[Exception], str]] = [
     (CertifiedKernelRegressor(lambda queries, rows: np.full((len(queries), len(rows)), np.nan)), DataError, "outside"),
     (CertifiedKernelRegressor(lambda queries, rows: np.ones(len(rows))), DataError, "shape"),  # noqa: ARG005  that is the mistake
     (CertifiedKernelRegressor(lambda queries, rows: queries @ rows), DataError, "failed"),
+    (CertifiedKernelRegressor(nearest_of_all), DataError, "depends on the rows beside them"),
+    (CertifiedKernelClassifier([(1.0, "box"), (0.5, nearest_of_all)]), DataError, "depends on the rows beside them"),
     (CertifiedRadiusClassifier(empty_value="none"), ParameterError, "like those in y"),
     (CertifiedRadiusClassifier(empty_value=[1, 2]), ParameterError, "like those in y"),
     (CertifiedRadiusClassifier(classes=[5, 6]), DataError, "not among"),
@@ -301,6 +311,18 @@ def test_an_undeclared_class_of_no_neighbours_certifies_nothing() -> None:
         cert = CertifiedRadiusClassifier(threat=moves).fit(X, y).certify([[9.0]])
         assert cert.prediction[0] == 3
         assert cert.radius[0] == 0
+
+
+def test_a_similarity_that_rounds_with_the_size_of_the_table_is_refused() -> None:
+    rng = np.random.default_rng(12)
+    X, y = rng.normal(size=(300, 7)), rng.normal(size=300)
+    with pytest.raises(DataError, match="rather than a matrix product"):
+        CertifiedKernelRegressor(rbf_kernel).fit(X, y)
+
+    def summed_by_itself(queries: NDArray[np.float64], rows: NDArray[np.float64]) -> NDArray[np.float64]:
+        return np.exp(-cdist(queries, rows, "sqeuclidean"))
+
+    assert CertifiedKernelRegressor(summed_by_itself).fit(X, y).predict(X[:5]).shape == (5,)
 
 
 # The default radius is made for scaled rows; the checks' rows are wider.

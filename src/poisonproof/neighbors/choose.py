@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.base import clone, is_classifier
 
-from poisonproof.certificate import bounds_of
-from poisonproof.errors import DataError, ParameterError
-from poisonproof.partition import blocks_of, canonical, content_digests
+from poisonproof.errors import ParameterError
+from poisonproof.holdout import HoldOut
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -18,8 +17,6 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
 __all__ = ["Choice", "choose_parameter"]
-
-_SCALED: Final = "n_neighbors"
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,7 +46,7 @@ def choose_parameter(
     *,
     radius: int,
     n_rows: int,
-    parameter: str = _SCALED,
+    parameter: str = "n_neighbors",
     within: float | None = None,
     relative: bool = True,
     n_folds: int = 5,
@@ -96,43 +93,8 @@ def choose_parameter(
     """
     if len(candidates) == 0:
         raise ParameterError("candidates is empty; give at least one value to try")
-    if radius < 0:
-        raise ParameterError(f"radius={radius} must be at least 0")
-    rows, targets = canonical(X), np.asarray(y)
-    folds = blocks_of(content_digests(rows), n_folds)
-    if len(rows) < 2 or len(np.unique(folds)) < 2:
-        raise DataError(f"{len(rows)} trusted rows fill fewer than two folds; give more rows")
-    if n_rows < len(rows):
-        raise ParameterError(f"n_rows={n_rows} must be at least the {len(rows)} trusted rows")
-    low, high = _bounds(model, targets, within, relative=relative)
-    certified = np.zeros((len(candidates), len(rows)), dtype=np.bool_)
-    for fold in np.unique(folds):
-        held, known = folds == fold, folds != fold
-        share = np.count_nonzero(known) / n_rows
-        for number, candidate in enumerate(candidates):
-            value = _odd(candidate * share) if parameter == _SCALED else candidate
-            fitted = clone(model).set_params(**{parameter: value}).fit(rows[known], targets[known])
-            asked = {"y": targets[held]} if is_classifier(model) else {"lower": low[held], "upper": high[held]}
-            certified[number, held] = fitted.certify(rows[held], **asked).radius >= np.ceil(radius * share)
-    shares = certified.mean(axis=1)
+    distance = None if is_classifier(model) else within
+    trusted = HoldOut.folded(X, y, radius=radius, n_rows=n_rows, within=distance, relative=relative, n_folds=n_folds)
+    models = (clone(model).set_params(**{parameter: candidate}) for candidate in candidates)
+    shares = np.array([np.mean(trusted.withstood(model) >= 1) for model in models])
     return Choice(candidates[int(np.argmax(shares))], np.asarray(candidates), shares)
-
-
-def _bounds(
-    model: Any,  # noqa: ANN401  as above
-    targets: NDArray[Any],
-    within: float | None,
-    *,
-    relative: bool,
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """How far the prediction of each trusted row may be from its target; a classifier needs none."""
-    if is_classifier(model):
-        return np.empty(len(targets)), np.empty(len(targets))
-    if within is None:
-        raise ParameterError("within is missing; say how far from its target a prediction may be")
-    return bounds_of(targets.astype(np.float64), None, None, within, relative=relative)
-
-
-def _odd(count: float) -> int:
-    """The odd number nearest to a count, at least 1."""
-    return max(1, 2 * round((count - 1) / 2) + 1)

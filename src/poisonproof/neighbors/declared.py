@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -16,7 +16,10 @@ if TYPE_CHECKING:
 
     Offset = Callable[[NDArray[np.float64]], NDArray[np.float64]]
 
-__all__ = ["check_budget", "offset_in_training", "offset_of", "refuse_groups"]
+__all__ = ["check_budget", "offset_in_training", "offset_of", "refuse_changes", "refuse_groups", "settings_of"]
+
+# What a fitted model is read with; changed in between, a certificate would be that of a model nobody has trained.
+_SETTLED: Final = ("n_neighbors", "radius", "n_trees", "depth", "offset", "empty_value", "classes", "threat", "key")
 
 
 def offset_of(offset: Offset | None, rows: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -64,6 +67,19 @@ def check_budget(budget: int) -> int:
     if budget < 0:
         raise ParameterError(f"budget={budget} must be at least 0")
     return int(budget)
+
+
+def settings_of(model: object) -> dict[str, Any]:
+    """The parameters that a fitted model must keep."""
+    return {name: getattr(model, name) for name in _SETTLED if hasattr(model, name)}
+
+
+def refuse_changes(model: object, settled: dict[str, Any]) -> None:
+    """An error where a parameter is no longer what it was when the model was fitted."""
+    for name, then in settled.items():
+        now = getattr(model, name)
+        if now is not then and repr(np.asarray(now).tolist()) != repr(np.asarray(then).tolist()):
+            raise ParameterError(f"{name} was {then!r} when the model was fitted and is {now!r} now; fit it again")
 
 
 def refuse_groups(groups: object, model: object) -> None:

@@ -365,7 +365,8 @@ def _codes(labels: NDArray[Any], classes: NDArray[Any], name: str, n_rows: int |
         unknown = classes[places] != labels  # a number is not the word it is spelled like
     if unknown.any():
         row = int(np.argmax(unknown))
+        label = labels.tolist()[row]
         raise DataError(
-            f"{name} contains {labels[row]!r} in row {row}, which is not one of the classes; declare it in classes="
+            f"{name} contains {label!r} in row {row}, which is not one of the classes; declare it in classes="
         )
     return places.astype(np.int64)

@@ -29,6 +29,7 @@ AnySimilarity: TypeAlias = KernelName | PairFunction | Sequence[tuple[float, Ker
 STEPS: Final = 1 << 30  # of similarity 1, the most that 32 bits hold
 _KERNELS: Final[dict[KernelName, int]] = {"box": 0, "tricube": 1, "gaussian": 2, "laplacian": 3}
 _TILE: Final = 256  # distances that run through the same instructions
+_PROBES: Final = 4  # training rows whose similarities are computed twice
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,6 +91,18 @@ class _Pairwise:
 
     function: PairFunction
 
+    def check(self, rows: NDArray[np.float64]) -> None:
+        """An error where the similarity of two rows is seen to hang on the rows beside them."""
+        probes = rows[:: max(1, len(rows) // _PROBES)][:_PROBES]
+        together = self.between(probes, rows)
+        # Sound only because no other row has a say in a weight, not even by the way a matrix product is summed.
+        for place in range(len(probes)):
+            if (self.between(probes[place : place + 1], rows[::2]) != together[place : place + 1, ::2]).any():
+                raise DataError(
+                    "the similarity of two rows depends on the rows beside them; compute it from the two alone and "
+                    "with declared constants, by elementwise operations or scipy's cdist rather than a matrix product"
+                )
+
     def encode(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
         return X
 
@@ -133,6 +146,13 @@ class LargestSimilarity:
     def encode(self, rows: NDArray[np.float64]) -> list[NDArray[np.float64]]:
         """The rows as each similarity measures them."""
         return [term.encode(rows) for _, term in self._terms]
+
+    def remember(self, rows: NDArray[np.float64]) -> list[NDArray[np.float64]]:
+        """The training rows as each similarity measures them, each of which must look at two rows alone."""
+        for _, term in self._terms:
+            if isinstance(term, _Pairwise):
+                term.check(rows)
+        return self.encode(rows)
 
     def weigh(self, queries: list[NDArray[np.float64]], rows: list[NDArray[np.float64]]) -> NDArray[np.int32]:
         """The weight of each encoded row for each encoded query, ``(n_queries, n_rows)``."""

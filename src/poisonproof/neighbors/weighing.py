@@ -14,7 +14,14 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from poisonproof.certificate import Certificate, Interval, bounds_of
 from poisonproof.errors import DataError, ParameterError
 from poisonproof.neighborhood import NEVER, Neighborhoods, intervals, medians, radii
-from poisonproof.neighbors.declared import check_budget, offset_in_training, offset_of, refuse_groups
+from poisonproof.neighbors.declared import (
+    check_budget,
+    offset_in_training,
+    offset_of,
+    refuse_changes,
+    refuse_groups,
+    settings_of,
+)
 from poisonproof.neighbors.rivals import UNDECLARED, Ballots, pluralities, withstood
 from poisonproof.partition import canonical
 from poisonproof.threat import Threat
@@ -42,6 +49,10 @@ class Weighing(Protocol):
 
     def encode(self, rows: NDArray[np.float64]) -> Any:  # noqa: ANN401  each has its own encoding
         """The rows as they are compared."""
+        ...
+
+    def remember(self, rows: NDArray[np.float64]) -> Any:  # noqa: ANN401  as above
+        """The training rows as they are compared, or an error where a weight is seen to hang on other rows too."""
         ...
 
     def weigh(self, queries: Any, rows: Any) -> NDArray[np.int32]:  # noqa: ANN401  as above
@@ -76,14 +87,15 @@ class _WeighedRows(BaseEstimator, ABC):
         ...
 
     def _remember(self, weighing: Weighing, rows: NDArray[np.float64]) -> None:
-        self.threat_ = Threat.of(self.threat)
-        self.weighing_, self.encoded_, self.n_units_ = weighing, weighing.encode(rows), len(rows)
+        self.threat_, self._settled = Threat.of(self.threat), settings_of(self)
+        self.weighing_, self.encoded_, self.n_units_ = weighing, weighing.remember(rows), len(rows)
 
     def _weights(self, rows: NDArray[np.float64]) -> NDArray[np.int32]:
         return self.weighing_.weigh(self.weighing_.encode(rows), self.encoded_)
 
     def _checked_rows(self, X: ArrayLike) -> NDArray[np.float64]:
         check_is_fitted(self)
+        refuse_changes(self, self._settled)
         return canonical(validate_data(self, X, dtype=np.float64, reset=False))
 
     def _each_chunk(self, work: Callable[[slice], Any], n_rows: int) -> list[Any]:
@@ -281,7 +293,7 @@ class WeighedRowsClassifier(ClassifierMixin, _WeighedRows):
         unknown = seen[~(seen[:, None] == declared[None, :]).any(axis=1)]
         if len(unknown):
             raise DataError(
-                f"label {unknown[0]!r} is not among the declared classes={declared.tolist()}; "
+                f"label {unknown.tolist()[0]!r} is not among the declared classes={declared.tolist()}; "
                 "declare it or leave its rows out"
             )
         return declared
@@ -308,7 +320,7 @@ def _like(label: Any, seen: NDArray[Any]) -> NDArray[Any]:  # noqa: ANN401  a la
     """The label, if it can stand beside those seen: words among numbers would turn them into words."""
     given = np.asarray(label)
     if given.ndim or ((given.dtype.kind in "US") is not (seen.dtype.kind in "US") and seen.dtype.kind != "O"):
-        raise ParameterError(f"empty_value={label!r} must be a label like those in y, such as {seen[0]!r}")
+        raise ParameterError(f"empty_value={label!r} must be a label like those in y, such as {seen.tolist()[0]!r}")
     return given
 
 

@@ -35,6 +35,9 @@ class _Ball:
     def encode(self, rows: NDArray[np.float64]) -> NDArray[np.float64]:
         return self.metric.encode(rows)
 
+    def remember(self, rows: NDArray[np.float64]) -> NDArray[np.float64]:
+        return self.encode(rows)
+
     def weigh(self, queries: NDArray[np.float64], rows: NDArray[np.float64]) -> NDArray[np.int32]:
         return (self.metric.distances(queries, rows) <= self.radius).astype(np.int32)
 
