@@ -9,6 +9,7 @@ import pytest
 from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_digits
 from sklearn.dummy import DummyClassifier
+from sklearn.ensemble import VotingClassifier
 from sklearn.linear_model import LinearRegression, Ridge, RidgeClassifier
 from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier
@@ -203,7 +204,12 @@ QUERIES_FRAME = pd.DataFrame(QUERIES, columns=["a", "b"])
     ("parameters", "error", "message"),
     [
         ({"rule": "borda"}, ParameterError, "rule='borda' is unknown"),
-        ({"rule": "runoff", "estimator": LinearRegression()}, ParameterError, "has neither predict_proba"),
+        ({"estimator": LinearRegression()}, ParameterError, "predicts numbers"),
+        (
+            {"rule": "runoff", "estimator": VotingClassifier([("ridge", RidgeClassifier())])},
+            ParameterError,
+            "has neither predict_proba",
+        ),
         ({"classes": ["red"]}, DataError, "classes= declares one class"),
         ({"classes": ["red", "blue"]}, DataError, "label 'green'"),
         ({"empty_value": "red"}, ParameterError, "needs declared classes"),

@@ -22,7 +22,21 @@ if TYPE_CHECKING:
     from poisonproof.cover import Effort
     from poisonproof.median import Radii
 
-__all__ = ["first_choices", "radii", "rankings", "winners"]
+__all__ = ["behind_first", "first_choices", "radii", "rankings", "winners"]
+
+
+def behind_first(scores: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The scores ``(n_rows, n_classes)``, with classes that have none right behind the highest.
+
+    Rows speak against the classes that are not first, and not against one that none of them has.
+
+    Examples
+    --------
+    >>> rankings(behind_first(np.array([[0.6, -np.inf, 0.4]]))).T.tolist()
+    [[0, 1, 2]]
+    """
+    second = np.nextafter(scores.max(axis=1, keepdims=True), -np.inf)
+    return np.where(np.isneginf(scores), second, scores)
 
 
 def rankings(scores: NDArray[np.floating[Any]]) -> NDArray[np.integer]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, Self, cast
 import numpy as np
 from sklearn.base import ClassifierMixin
 from sklearn.linear_model import RidgeClassifier
-from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import column_or_1d, validate_data
 
 from poisonproof import plurality, runoff
@@ -17,7 +17,7 @@ from poisonproof.certificate import Certificate
 from poisonproof.costs.choices import class_costs_for
 from poisonproof.ensemble.base import BlockEnsemble
 from poisonproof.ensemble.cut import blocks_per_modification
-from poisonproof.ensemble.speaker import CodeSpeaker, check_scores
+from poisonproof.ensemble.speaker import CodeSpeaker, check_classifier, check_scores
 from poisonproof.errors import DataError, ParameterError, ThreatError
 from poisonproof.partition import canonical, source_digests
 from poisonproof.plurality import Poll
@@ -145,8 +145,7 @@ class CertifiedClassifier(ClassifierMixin, BlockEnsemble):
         template = self._template()
         self._check_election(self.threat_, template)
         rows, labels = validate_data(self, X, y, dtype=np.float64)
-        check_classification_targets(labels)
-        labels = column_or_1d(labels, warn=True)
+        labels = _checked_labels(labels)
         self.classes_ = self._checked_classes(labels)
         codes = _codes(self.classes_, labels, "y", "add it to classes=")
         speaker, constant = CodeSpeaker(template, self.classes_), self._constant()
@@ -243,6 +242,7 @@ class CertifiedClassifier(ClassifierMixin, BlockEnsemble):
     def _check_election(self, threat: Threat, template: Any) -> None:  # noqa: ANN401  as above
         if self.rule not in ("plurality", "runoff"):
             raise ParameterError(f"rule={self.rule!r} is unknown; use 'plurality' or 'runoff'")
+        check_classifier(template)
         if self.rule == "runoff":
             check_scores(template)
         if self.max_cost > 1 and (threat.unit == "source" or threat.moves != "delete"):
@@ -255,9 +255,8 @@ class CertifiedClassifier(ClassifierMixin, BlockEnsemble):
         classes = np.unique(labels if self.classes is None else np.asarray(self.classes))
         if len(classes) < 2:
             where = "y has" if self.classes is None else "classes= declares"
-            raise DataError(
-                f"{where} one class, {classes.tolist()[0]!r}; classification needs at least 2, declared or present"
-            )
+            what = f"one class, {classes.tolist()[0]!r}" if len(classes) else "no class"
+            raise DataError(f"{where} {what}; classification needs at least 2, declared or present")
         return classes
 
     def _constant(self) -> float:
@@ -345,7 +344,9 @@ class _Choice:
     def __call__(self, rows: NDArray[np.float64]) -> NDArray[np.integer]:
         """The code of each row's vote ``(n_rows,)``, or the place of every code ``(n_codes, n_rows)``."""
         if self.ranks:
-            return runoff.rankings(self.scores(rows))
+            scores = self.scores(rows)
+            # Not where nobody declared the classes: one that no row has would then be second everywhere.
+            return runoff.rankings(scores if self.shift else runoff.behind_first(scores))
         return (self.submodel.vote(rows) + self.shift).astype(np.min_scalar_type(self.n_codes))
 
     def scores(self, rows: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -375,6 +376,19 @@ def _cast(
         return chosen, None
     price = engine.reordering if choice.ranks else engine.joining
     return chosen, price(prepared, rows, chosen, choice.scores)
+
+
+def _checked_labels(y: ArrayLike) -> NDArray[Any]:
+    """One label for each row."""
+    try:
+        check_classification_targets(y)
+    except ValueError as error:
+        kind = type_of_target(y)
+        raise DataError(
+            f"Unknown label type: {kind}; y must hold one class for each row, whole numbers or text; "
+            "for numbers in between there is CertifiedRegressor"
+        ) from error
+    return column_or_1d(y, warn=True)
 
 
 def _codes(classes: NDArray[Any], labels: NDArray[Any], name: str, fix: str) -> NDArray[np.int64]:

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Final, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, clone
+from sklearn.base import BaseEstimator, clone, is_regressor
 
 from poisonproof.errors import ParameterError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["CodeSpeaker", "check_scores"]
+__all__ = ["CodeSpeaker", "check_classifier", "check_scores"]
+
+_SHAPE: Final = "decision_function_shape"
 
 
 class CodeSpeaker(BaseEstimator):
@@ -35,10 +37,12 @@ class CodeSpeaker(BaseEstimator):
         return self
 
     def predict(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
-        """The place of the predicted label, ``(n_rows,)``."""
+        """The place of the predicted label, ``(n_rows,)``; not a number for what is no label."""
         if self.only_ is not None:
             return np.full(len(X), float(self.only_))
-        return np.searchsorted(self.labels, self.classifier_.predict(X)).astype(np.float64)
+        labels = np.asarray(self.classifier_.predict(X))
+        places = np.minimum(np.searchsorted(self.labels, labels), len(self.labels) - 1)
+        return np.where(self.labels[places] == labels, places, np.nan)
 
     def scores(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
         """A score for every label, ``(n_rows, n_labels)``; ``-inf`` for labels that were not among the rows."""
@@ -58,6 +62,15 @@ def _class_scores(classifier: Any, X: NDArray[np.float64]) -> NDArray[np.float64
     return scores if scores.ndim == 2 else np.column_stack([-scores, scores])
 
 
+def check_classifier(classifier: Any) -> None:  # noqa: ANN401
+    """Refuse an estimator that predicts numbers."""
+    if is_regressor(classifier):
+        raise ParameterError(
+            f"estimator={type(classifier).__name__} predicts numbers, and votes must be classes; use a classifier, or "
+            "CertifiedRegressor for two classes as -1 and 1"
+        )
+
+
 def check_scores(classifier: Any) -> None:  # noqa: ANN401
     """Refuse a classifier that gives no class scores."""
     if not (hasattr(classifier, "predict_proba") or hasattr(classifier, "decision_function")):
@@ -65,4 +78,11 @@ def check_scores(classifier: Any) -> None:  # noqa: ANN401
             f"rule='runoff' needs class scores, and {type(classifier).__name__} has neither predict_proba nor "
             "decision_function; use one that has (LogisticRegression, RidgeClassifier, DecisionTreeClassifier, "
             "GaussianNB, …), or rule='plurality'"
+        )
+    parameters = classifier.get_params() if hasattr(classifier, "get_params") else {}
+    pairwise = [name for name, value in parameters.items() if name.endswith(_SHAPE) and value == "ovo"]
+    if pairwise and not hasattr(classifier, "predict_proba"):
+        raise ParameterError(
+            f"rule='runoff' needs a score for each class, and {pairwise[0]}='ovo' gives one for each pair; use 'ovr', "
+            "or rule='plurality'"
         )
