@@ -29,6 +29,7 @@ _COMMANDS: Final = {
     "fit": "Train a certified model on a table and save it.",
     "certify": "Certify the predictions for the rows of a table.",
     "evaluate": "Measure certified accuracy on rows with known targets.",
+    "paper": "Run the published evaluation again, beside its figures and ours.",
     "data": "List, fetch and add the data sets of the evaluation.",
     "doctor": "Check this installation.",
 }
