@@ -48,8 +48,8 @@ RADII: Final = (
     520, 620, 750, 900, 1100, 1300, 1600, 2000, 2500, 3000,
 )
 SHOWN: Final = (1, 3, 5, 10, 15, 22, 33, 48, 70, 100, 145, 210, 300, 430, 620, 900, 1300)
-SMALL: Final = (15, 25, 35, 51, 75, 101, 151, 201, 301, 401, 601, 901, 1201)
-LARGE: Final = (151, 251, 401, 701, 1201, 2001, 3001, 4501)
+SMALL: Final = (5, 9, 15, 25, 35, 51, 75, 101, 151, 201, 301, 401, 601, 901, 1201)
+LARGE: Final = (51, 101, 151, 251, 401, 701, 1201, 2001, 3001, 4501)
 # Further choices of disjoint blocks, which are cheap: where one of them is the best, there is nothing to compare with.
 MORE: Final = {SMALL: (1601, 2001), LARGE: (201, 551, 901, 6001, 8001)}
 # fmt: on

@@ -23,6 +23,7 @@ CONSTANT = 9.0
 LEARNERS = [
     BoostedTreesRegressor(20, max_depth=1, learning_rate=1.0, reg_lambda=0.1),
     BoostedTreesRegressor(10, max_depth=3, reg_lambda=0.0, min_split_loss=0.1),
+    BoostedTreesRegressor(20, max_depth=2, learning_rate=1.0, reg_lambda=0.1, mixup=0.8),
 ]
 
 

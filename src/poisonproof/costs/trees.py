@@ -33,10 +33,14 @@ _ULPS: Final = 16.0  # more than a transform of the target and its inverse can b
 
 @dataclass(frozen=True, eq=False)
 class _Block:
-    """The rows of one submodel, its vote without any, and the replicas that are kept by number of rows left out."""
+    """The rows of one submodel, its vote without any, and the replicas that are kept by number of rows left out.
+
+    ``n_grown`` counts the rows with their mixtures.
+    """
 
     X: NDArray[np.float64]
     y: NDArray[np.float64]
+    n_grown: int
     empty: Vote
     kept: dict[int, list[Replicas]]
 
@@ -45,8 +49,8 @@ class TreeCosts:
     """Grows the replicas of a boosted model without every set of fewer than ``max_cost`` rows.
 
     Certifies deletions of rows. Exact as far as it looks: at every single row, and at larger sets while there are at
-    most 780 of one size (pairs of 40 rows, triples of 17). Beyond, and in blocks of over 65,535 rows, a vote counts as
-    movable anywhere.
+    most 780 of one size (pairs of 40 rows, triples of 17). Beyond, and in blocks of over 65,535 rows and mixtures, a
+    vote counts as movable anywhere.
 
     Parameters
     ----------
@@ -74,10 +78,12 @@ class TreeCosts:
 
     def prepare(self, fit: FitVote, X: NDArray[np.float64], y: NDArray[np.float64]) -> object:
         """The rows, the constant they leave behind, and the replicas where those are small."""
-        block = _Block(np.ascontiguousarray(X), y, fit(X[:0], y[:0]), {})
-        sizes = [size for size in range(1, self.max_cost) if self._looks_at(len(y), size)]
+        learnable = self.estimator.learnable(y).all()
+        n_grown = len(self.estimator.mixed(X, y).y) if learnable else len(y)
+        block = _Block(np.ascontiguousarray(X), y, n_grown, fit(X[:0], y[:0]), {})
+        sizes = [size for size in range(1, self.max_cost) if self._looks_at(block, size)]
         needed = sum(comb(len(y), size) for size in sizes) * self._replica_bytes()
-        if needed <= self.keep_bytes and self.estimator.learnable(y).all():
+        if needed <= self.keep_bytes and learnable:
             block.kept.update({size: list(self._grown(block, size)) for size in sizes})
         return block
 
@@ -98,7 +104,7 @@ class TreeCosts:
         constant = block.empty(X)
         if size == n_rows:
             return constant, constant
-        if n_unusable or not self._looks_at(n_rows, size):
+        if n_unusable or not self._looks_at(block, size):
             return np.full(len(X), -np.inf), np.full(len(X), np.inf)
         low, high = np.full(len(X), np.inf), np.full(len(X), -np.inf)
         for replicas in block.kept.get(size) or self._grown(block, size):
@@ -112,15 +118,18 @@ class TreeCosts:
 
     def _grown(self, block: _Block, size: int) -> Iterator[Replicas]:
         """The replicas without each set of ``size`` rows, as many at a time as memory allows."""
-        splits, targets = presort(block.X), self.estimator.learned(block.y)
-        gone = np.array(list(combinations(range(len(targets)), size)), dtype=np.int64)
+        mixed = self.estimator.mixed(block.X, block.y)
+        splits = presort(mixed.X)
+        gone = np.array(list(combinations(range(len(block.y)), size)), dtype=np.int64)
         together = min(_TOGETHER, max(1, _WORKING_BYTES // self._replica_bytes()))
         for start in range(0, len(gone), together):
-            yield Replicas(*grow_replicas(block.X, targets, gone[start : start + together], splits, self._growth))
+            missing = mixed.without(gone[start : start + together])
+            yield Replicas(*grow_replicas(mixed.X, mixed.y, missing, splits, self._growth))
 
-    def _looks_at(self, n_rows: int, size: int) -> bool:
+    def _looks_at(self, block: _Block, size: int) -> bool:
         # Sound because whatever is not looked at counts as movable.
-        return size < n_rows <= MOST_ROWS and (size == 1 or comb(n_rows, size) <= _MOST_SETS)
+        n_rows = len(block.y)
+        return size < n_rows and block.n_grown <= MOST_ROWS and (size == 1 or comb(n_rows, size) <= _MOST_SETS)
 
     def _replica_bytes(self) -> int:
         n_leaves = 1 << self._growth.depth

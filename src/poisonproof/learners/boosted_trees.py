@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from poisonproof.errors import DataError, ParameterError, ParameterTypeError
 from poisonproof.learners.kernel_ridge import SCALES
+from poisonproof.learners.mixup import mix
 from poisonproof.learners.presort import presort
 from poisonproof.learners.tree_growth import Growth, Trees, grow, predict
 
@@ -20,11 +21,13 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
     from poisonproof.learners.kernel_ridge import TargetTransform
+    from poisonproof.learners.mixup import Mixed
 
 __all__ = ["BoostedTreesRegressor"]
 
 _MOST_DEPTH: Final = 9
 _MOST_PENALTY: Final = 1e15
+_MOST_MIXTURES: Final = 1e3
 _MOST_TARGET: Final = 1e150  # squares of sums of targets stay finite
 _LEARNED: Final[dict[TargetTransform | None, tuple[Callable[[float], float], float]]] = {
     None: (float, -np.inf),
@@ -51,6 +54,8 @@ class BoostedTreesRegressor(RegressorMixin, BaseEstimator):
         Splits that lower the penalised loss by less are taken back, from the leaves upwards.
     min_child_weight : float, default=1.0
         Fewest rows on either side of a split.
+    mixup : float, default=0.0
+        How many mixtures of each pair of rows to learn from as well, on average; n rows have n(n - 1)/2 pairs.
     target_transform : {None, "log", "log1p"}
         The scale the target is learned on; predictions come back on the target's own.
 
@@ -86,6 +91,7 @@ class BoostedTreesRegressor(RegressorMixin, BaseEstimator):
         reg_lambda: float = 1.0,
         min_split_loss: float = 0.0,
         min_child_weight: float = 1.0,
+        mixup: float = 0.0,
         target_transform: TargetTransform | None = None,
     ) -> None:
         self.n_estimators = n_estimators
@@ -94,6 +100,7 @@ class BoostedTreesRegressor(RegressorMixin, BaseEstimator):
         self.reg_lambda = reg_lambda
         self.min_split_loss = min_split_loss
         self.min_child_weight = min_child_weight
+        self.mixup = mixup
         self.target_transform = target_transform
 
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
@@ -114,7 +121,8 @@ class BoostedTreesRegressor(RegressorMixin, BaseEstimator):
             row = int(np.argmax(unusable))
             limit = f"above {_LEARNED[self.target_transform][1]:g} and " if self.target_transform else ""
             raise DataError(f"the target of row {row} is {targets[row]:g}; it must be {limit}at most 1e150 in size")
-        trees = Trees(*grow(rows, self.learned(targets), presort(rows), growth))
+        grown = self.mixed(rows, targets)
+        trees = Trees(*grow(grown.X, grown.y, presort(grown.X), growth))
         self.base_, self._unit, self._feature, self._threshold, self._leaf = trees
         self.n_estimators_ = len(trees.feature)
         return self
@@ -138,10 +146,10 @@ class BoostedTreesRegressor(RegressorMixin, BaseEstimator):
             raise ParameterError(f"max_depth={self.max_depth} must be from 1 to {_MOST_DEPTH}")
         if not 0 < self.learning_rate <= 1:
             raise ParameterError(f"learning_rate={self.learning_rate!r} must be above 0 and at most 1")
-        for name in ("reg_lambda", "min_split_loss", "min_child_weight"):
-            value = getattr(self, name)
-            if not 0 <= value <= _MOST_PENALTY:
-                raise ParameterError(f"{name}={value!r} must be from 0 to {_MOST_PENALTY:g}")
+        for name in ("reg_lambda", "min_split_loss", "min_child_weight", "mixup"):
+            value, most = getattr(self, name), _MOST_MIXTURES if name == "mixup" else _MOST_PENALTY
+            if not 0 <= value <= most:
+                raise ParameterError(f"{name}={value!r} must be from 0 to {most:g}")
         if self.target_transform not in _LEARNED:
             allowed = ", ".join(map(repr, _LEARNED))
             raise ParameterError(f"target_transform={self.target_transform!r} is unknown; use one of {allowed}")
@@ -164,6 +172,10 @@ class BoostedTreesRegressor(RegressorMixin, BaseEstimator):
         # Sound because a target's rounding must not depend on the rows beside it: vector instructions promise nothing.
         scale = _LEARNED[self.target_transform][0]
         return np.array([scale(target) for target in targets.tolist()], dtype=np.float64)
+
+    def mixed(self, X: NDArray[np.float64], y: NDArray[np.float64]) -> Mixed:
+        """What trees are grown on: the rows with their mixtures, the targets on the scale that is learned."""
+        return mix(X, self.learned(y), self.mixup)
 
     def in_target_units(self, predictions: NDArray[np.float64]) -> NDArray[np.float64]:
         """Predictions on the learned scale as predictions of the target."""

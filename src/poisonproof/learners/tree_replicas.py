@@ -76,6 +76,8 @@ def grow_replicas(
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.int32], NDArray[np.float64], NDArray[np.float64]]:
     """The fields of :class:`Replicas`: a model without the rows ``gone[r]`` for each ``r``; each must leave a row.
 
+    A row may be named more than once, so that sets of different sizes fit into one array.
+
     There must be no more than ``MOST_ROWS`` rows.
     """
     n_inner, n_replicas = (1 << growth.depth) - 1, len(gone)
@@ -128,10 +130,11 @@ def _start(
     at, residual = np.zeros((n_rows, n_replicas), np.int32), np.zeros((n_rows, n_replicas))
     for r in range(n_replicas):
         at[gone[r], r] = -1
-        largest, n_left = 0.0, n_rows - len(gone[r])
+        largest, n_left = 0.0, 0
         for i in range(n_rows):
             if at[i, r] == 0:
                 base[r] += y[i]
+                n_left += 1
         base[r] /= n_left
         for i in range(n_rows):
             if at[i, r] == 0:
