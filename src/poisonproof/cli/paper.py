@@ -22,7 +22,11 @@ _OUT = Path("poisonproof-paper")
 
 @click.command("paper")
 @click.argument("datasets", nargs=-1, metavar="[DATASET]…")
-@click.option("--methods", help="Comma-separated: baseline, PCR, W-PCR, OCR, W-OCR, kNN-CR, ours low, ours high.")
+@click.option(
+    "--methods",
+    help="Comma-separated: baseline, PCR, W-PCR, OCR, W-OCR, kNN-CR, ours low, ours high, "
+    "ours low deleted, ours high deleted.",
+)
 @click.option("--q", "partitions", help="Numbers of submodels, comma-separated.  [default: the paper's]")
 @click.option("--trials", type=int, help="Splits into training and test rows.  [default: 10]")
 @click.option("--overlap-trials", type=int, help="Splits for OCR and W-OCR, which take longest.  [default: all]")

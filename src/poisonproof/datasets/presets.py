@@ -38,8 +38,9 @@ class Preset:
         Which model.
     size : int
         Blocks, or neighbours; 0 for a kernel median, which needs neither.
-    up_to : int
-        For presets of low radii, the largest of them; beyond, the other preset is to be used.
+    up_to, up_to_deleted : int
+        For presets of low radii, the largest of them; beyond, the other preset is to be used. The second is for
+        attackers who can only delete.
     gamma, alpha, linear : float
         Kernel and penalty of kernel ridge blocks.
     metric : str
@@ -61,6 +62,7 @@ class Preset:
     kind: Kind
     size: int
     up_to: int = 0
+    up_to_deleted: int = 0
     gamma: float = 0.3
     alpha: float = 0.3
     linear: float = 1.0
@@ -80,7 +82,7 @@ class Preset:
         size : int, optional
             Another number of blocks or neighbours.
         threat : {"insert+delete", "delete", "insert", "relabel"}
-            What the attacker may do.
+            What the attacker may do. Blocks are weighed, at up to four rows each, where that is deleting.
         **settings
             Further parameters of the model, such as ``n_jobs``.
         """
@@ -109,16 +111,18 @@ def preset(name: str, radii: Radii) -> Preset:
     return found[0]
 
 
-def preset_for(name: str, radius: int) -> Preset:
-    """The settings to be used for one radius.
+def preset_for(name: str, radius: int, *, deleted: bool = False) -> Preset:
+    """The settings to be used for one radius, under insertions and deletions, or under deletions only.
 
     Examples
     --------
     >>> preset_for("spambase", 15).radii, preset_for("spambase", 16).radii
     ('low', 'high')
+    >>> preset_for("spambase", 16, deleted=True).radii
+    'low'
     """
     low = preset(name, "low")
-    return low if radius <= low.up_to else preset(name, "high")
+    return low if radius <= (low.up_to_deleted if deleted else low.up_to) else preset(name, "high")
 
 
 def presets() -> tuple[Preset, ...]:
@@ -131,7 +135,8 @@ def _blocks(chosen: Preset, weights: Any, shared: dict[str, Any]) -> Any:  # noq
     from poisonproof.learners import KernelRidge  # noqa: PLC0415
 
     learner = KernelRidge(alpha=chosen.alpha, gamma=chosen.gamma, linear=chosen.linear, weights=weights)
-    return CertifiedRegressor(learner, chosen.size, empty_value=chosen.empty_value, **shared)
+    own = {"max_cost": _DELETED_COST if shared["threat"] == "delete" else 1, "empty_value": chosen.empty_value}
+    return CertifiedRegressor(learner, chosen.size, **own | shared)
 
 
 def _neighbors(chosen: Preset, weights: Any, shared: dict[str, Any]) -> Any:  # noqa: ANN401  arrays and models
@@ -163,24 +168,28 @@ _PLACE: Final = ("latitude", "longitude")
 _PANEL: Final = {"Year": 9 / 7, "Status": 0.0}
 _WITHIN_COUNTRIES: Final = {"Country": 0.0, "Status": 0.0}
 
+_DELETED_COST: Final = 4
+
 # About four to eight blocks for each modification are best; these few are for the least radii, and the neighbours
 # take over early. More blocks, by ``build(size=75)`` for instance, certify more in between.
 _PRESETS: Final = (
-    Preset("ames", "low", "kernel ridge blocks", 25, 6, gamma=0.03, alpha=0.01, empty_value=12.0),
+    Preset("ames", "low", "kernel ridge blocks", 25, 6, 10, gamma=0.03, alpha=0.01, empty_value=12.0),
     Preset("ames", "high", "neighbors", 401, offset=True),
     Preset(
-        "austin", "low", "kernel ridge blocks", 51, 12, factors=_LESS | dict.fromkeys(_PLACE, 2.0), empty_value=13.0
+        "austin", "low", "kernel ridge blocks", 51, 12, 12, empty_value=13.0,
+        factors=_LESS | dict.fromkeys(_PLACE, 2.0),
     ),
     Preset(
         "austin", "high", "neighbors", 1201, offset=True,
         factors=_LESS | dict.fromkeys(_PLACE, 3.0) | {"avgSchoolRating": 1.5},
     ),
-    Preset("diamonds", "low", "kernel ridge blocks", 1001, 200, alpha=0.03, offset=True, empty_value=8.5),
+    Preset("diamonds", "low", "kernel ridge blocks", 1001, 200, 200, alpha=0.03, offset=True, empty_value=8.5),
     Preset("diamonds", "high", "neighbors", 5001, factors={"carat": 0.5, "volume": 0.5}, offset=True),
     Preset(
-        "life", "low", "kernel median", 0, 12, same_group=True, offset=True, empty_value=70.0, factors=_WITHIN_COUNTRIES
+        "life", "low", "kernel median", 0, 12, 12, same_group=True, offset=True, empty_value=70.0,
+        factors=_WITHIN_COUNTRIES,
     ),
     Preset("life", "high", "neighbors", 501, factors=_PANEL),
-    Preset("spambase", "low", "kernel ridge blocks", 75, 15, empty_value=-1.0),
+    Preset("spambase", "low", "kernel ridge blocks", 75, 15, 30, empty_value=-1.0),
     Preset("spambase", "high", "neighbors", 1001, metric="euclidean"),
 )  # fmt: skip

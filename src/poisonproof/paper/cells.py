@@ -17,11 +17,22 @@ if TYPE_CHECKING:
 
 __all__ = ["METHODS", "OURS", "OVERLAPPING", "Cell", "Formula", "Method", "Plan", "cells_of", "split_of"]
 
-Method = Literal["baseline", "PCR", "W-PCR", "OCR", "W-OCR", "kNN-CR", "ours low", "ours high"]
+Method = Literal[
+    "baseline",
+    "PCR",
+    "W-PCR",
+    "OCR",
+    "W-OCR",
+    "kNN-CR",
+    "ours low",
+    "ours high",
+    "ours low deleted",
+    "ours high deleted",
+]
 Formula = Literal["proved", "paper"]
 
 METHODS: Final[tuple[Method, ...]] = get_args(Method)
-OURS: Final[tuple[Method, ...]] = ("ours low", "ours high")
+OURS: Final[tuple[Method, ...]] = ("ours low", "ours high", "ours low deleted", "ours high deleted")
 OVERLAPPING: Final[tuple[Method, ...]] = ("OCR", "W-OCR")
 _BLOCKS: Final[tuple[Method, ...]] = ("PCR", "W-PCR", "OCR", "W-OCR")
 _WITH_THRESHOLDS: Final[tuple[Method, ...]] = ("W-OCR", "kNN-CR")

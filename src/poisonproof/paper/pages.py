@@ -64,12 +64,12 @@ def page_of(results: Results, pictures: list[str]) -> str:
     """The page in Markdown."""
     tables = tables_of(results)
     parts = [_part("introduction"), _run_with(results)]
-    if "ours" in tables:
-        beaten = results.beaten()
-        won = sum(row.gain > 0 for row in beaten)
-        mean = 100 * float(np.mean([row.gain for row in beaten]))
-        verdict = f"Better at {won} of {len(beaten)} radii, by {mean:.1f} points in the mean."
-        parts += [_part("ours"), verdict, tables["ours"].markdown()]
+    for name, beaten in (("ours", results.beaten()), ("deletions only", results.beaten(deleted=True))):
+        if beaten:
+            won = sum(row.gain > 0 for row in beaten)
+            mean = 100 * float(np.mean([row.gain for row in beaten]))
+            verdict = f"Better at {won} of {len(beaten)} radii, by {mean:.1f} points in the mean."
+            parts += [_part(name), verdict, tables[name].markdown()]
     if "reproduced" in tables:
         parts += [_part("reproduced"), _agreement(results), tables["reproduced"].markdown(), _part("differences")]
     parts += [

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from poisonproof.errors import MissingExtraError
-from poisonproof.paper.cells import OVERLAPPING
+from poisonproof.paper.cells import OURS, OVERLAPPING
 from poisonproof.plot import CertifiedAccuracyDisplay
 from poisonproof.threat import Threat
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = ["figures_of"]
 
-_WHOLE_DATA: Final = ("kNN-CR", "ours low", "ours high")
+_WHOLE_DATA: Final = ("kNN-CR", *OURS)
 _STEPS: Final = 300
 _WIDTH: Final = 4.2
 _HEIGHT: Final = 3.2

@@ -180,19 +180,26 @@ class Results:
                 mean, sd = series.accuracy(figure.radius)
                 yield Compared(dataset, figure.n_partitions, figure.radius, method, mean, sd, figure.mean, figure.sd)
 
-    def beaten(self) -> list[Beaten]:
-        """The best published figure at every radius, with what our settings for that radius come to."""
-        return [row for dataset in self.datasets for row in self._beaten(dataset)]
+    def beaten(self, *, deleted: bool = False) -> list[Beaten]:
+        """The best published figure at every radius, with what our settings for that radius come to.
 
-    def _beaten(self, dataset: str) -> Iterator[Beaten]:
+        Parameters
+        ----------
+        deleted : bool, default=False
+            Whether ours hold for deletions only.
+        """
+        return [row for dataset in self.datasets for row in self._beaten(dataset, deleted=deleted)]
+
+    def _beaten(self, dataset: str, *, deleted: bool) -> Iterator[Beaten]:
         figures = [each for each in published_accuracy(dataset) if each.n_partitions > 1]
         for n_partitions, radius in dict.fromkeys((each.n_partitions, each.radius) for each in figures):
             here = [each for each in figures if (each.n_partitions, each.radius) == (n_partitions, radius)]
             best = max(here, key=lambda figure: figure.mean)
             if dataset == "weather":
                 continue  # there are no settings of our own for rows that are not at hand
-            chosen = preset_for(dataset, radius).radii
-            series = self.find(dataset, "ours low" if chosen == "low" else "ours high")
+            chosen = preset_for(dataset, radius, deleted=deleted).radii
+            method: Any = f"ours {chosen}{' deleted' if deleted else ''}"
+            series = self.find(dataset, method)
             if series is not None:
                 found = (*series.accuracy(radius), len(series.trials))
                 yield Beaten(dataset, n_partitions, radius, chosen, *found, best.mean, best.method)

@@ -12,7 +12,7 @@ from poisonproof.paper.results import REPRODUCED
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from poisonproof.paper.results import Compared, Results
+    from poisonproof.paper.results import Beaten, Compared, Results
 
 __all__ = ["Table", "tables_of"]
 
@@ -36,7 +36,8 @@ class Table(NamedTuple):
 def tables_of(results: Results) -> dict[str, Table]:
     """All tables by name; those about nothing that was run are left out."""
     made = [
-        _beaten(results),
+        _beaten("ours", results.beaten()),
+        _beaten("deletions only", results.beaten(deleted=True)),
         _reproduced(results),
         _seconds(results),
         _solvers(results),
@@ -46,16 +47,16 @@ def tables_of(results: Results) -> dict[str, Table]:
     return {table.name: table for table in made if table.rows}
 
 
-def _beaten(results: Results) -> Table:
+def _beaten(name: str, beaten: Sequence[Beaten]) -> Table:
     head = ["data set", "partitions", "radius", "best published", "method", "ours", "settings for", "gain, points"]
     rows = [
         [
             row.dataset, row.n_partitions, row.radius, _percent(row.published), row.published_method,
             _spread(row.mean, row.sd), f"{row.preset} radii", f"{100 * row.gain:+.1f}",
         ]
-        for row in results.beaten()
+        for row in beaten
     ]  # fmt: skip
-    return Table("ours", head, rows)
+    return Table(name, head, rows)
 
 
 def _reproduced(results: Results) -> Table:
