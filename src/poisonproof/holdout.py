@@ -14,9 +14,11 @@ from poisonproof.errors import DataError, ParameterError
 from poisonproof.partition import blocks_of, canonical, content_digests
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from numpy.typing import ArrayLike, NDArray
+
+    from poisonproof.votes import Submodel
 
 __all__ = ["HoldOut", "scaled_radius"]
 
@@ -42,12 +44,15 @@ class HoldOut:
         Between what a prediction is right; None for labels.
     n_rows : int or None
         How many training rows the final model will have; None: as many as each fold leaves.
+    fewest : int, default=1
+        No model is scaled down to fewer partitions or neighbours, unless it has fewer.
 
     Notes
     -----
     What grows with the number of rows is scaled down with it where ``n_rows`` is given: the number of partitions, so
     that blocks have as many rows as they will have, or the number of neighbours, and the wanted radius, so that the
-    same share of votes must hold.
+    same share of votes must hold. Shares of very few votes are too coarse to tell models apart, and favour whatever
+    rounding favours; with ``fewest``, blocks have fewer rows than they will have instead, which is cautious.
     """
 
     X: NDArray[np.float64]
@@ -57,6 +62,7 @@ class HoldOut:
     low: NDArray[np.float64] | None = None
     high: NDArray[np.float64] | None = None
     n_rows: int | None = None
+    fewest: int = 1
 
     def __post_init__(self) -> None:
         if self.radius < 0:
@@ -79,12 +85,13 @@ class HoldOut:
         within: float | None = None,
         relative: bool = True,
         n_folds: int = 5,
+        fewest: int = 1,
     ) -> Self:
         """Trusted rows, each certified by a model of the other folds.
 
         Parameters
         ----------
-        X, y, radius, n_rows
+        X, y, radius, n_rows, fewest
             As for the class.
         lower, upper : array (n_rows,), optional
             Between what each row's prediction is right.
@@ -96,10 +103,12 @@ class HoldOut:
         if n_folds < 2:
             raise ParameterError(f"n_folds={n_folds} must be at least 2, so that some rows are left to train on")
         rows, targets = canonical(X), np.asarray(y)
+        if len(rows) < n_folds:
+            raise DataError(f"{len(rows)} trusted rows cannot be cut into {n_folds} folds; give more rows")
         # The second word of the digest: the first decides blocks, and a fold must not empty a share of them.
         folds = blocks_of(content_digests(rows)[:, 1:], n_folds)
         low, high = _bounds(targets, lower, upper, within, relative=relative)
-        return cls(rows, targets, folds, radius, low, high, n_rows)
+        return cls(rows, targets, folds, radius, low, high, n_rows, fewest)
 
     @classmethod
     def split(
@@ -136,7 +145,7 @@ class HoldOut:
         """How many rows the smallest model is trained on."""
         return min(int(known.sum()) for known, _ in self._parts())
 
-    def withstood(self, model: Any) -> NDArray[np.float64]:  # noqa: ANN401  any certified estimator
+    def withstood(self, model: Any, *, refuse: bool = False) -> NDArray[np.float64]:  # noqa: ANN401  a certified estimator
         """The share of the wanted radius that each certified row's prediction withstands, ``(n_certified,)``.
 
         0 where the prediction itself is wrong, 1 where the wanted radius is reached.
@@ -145,6 +154,8 @@ class HoldOut:
         ----------
         model : estimator
             A certified model with the parameters it will have in the end; it is neither fitted nor changed.
+        refuse : bool, default=False
+            Whether it is an error that an estimator refuses the rows of every submodel; otherwise they vote constants.
         """
         if not is_classifier(model) and self.low is None:
             raise ParameterError("within is missing; say how far from its target a prediction may be")
@@ -152,6 +163,8 @@ class HoldOut:
         for known, held in self._parts():
             sample, needed = self.scaled(model, int(known.sum()))
             fitted = sample.fit(self.X[known], self.y[known])
+            if refuse:
+                _check_submodels(getattr(fitted, "submodels_", []))
             asked = (self.y[held],) if is_classifier(model) else (self._of(self.low, held), self._of(self.high, held))
             radius = fitted.certify(self.X[held], *asked).radius
             reached[held] = np.minimum(1, (radius + 1) / (needed + 1))
@@ -167,7 +180,9 @@ class HoldOut:
         if not isinstance(own.get("layout", ""), str):
             raise ParameterError("layout is a matrix, which cannot be made for fewer rows; leave n_rows out")
         for name in set(_GROW) & set(own):
-            fewer = _odd(own[name] * ratio)
+            fewer = max(_odd(own[name] * ratio), min(own[name], self.fewest))
+            # An even number stays even, so that models that take none still refuse it.
+            fewer = min(fewer, n_known - 1 + n_known % 2) + 1 - own[name] % 2
             ratio = fewer / own[name]
             copy.set_params(**{name: fewer})
         return copy, scaled_radius(self.radius, ratio)
@@ -208,6 +223,13 @@ def _bounds(
     if lower is None and upper is None and within is None:
         return None, None
     return bounds_of(targets.astype(np.float64), lower, upper, within, relative=relative)
+
+
+def _check_submodels(submodels: Sequence[Submodel]) -> None:
+    refused = [submodel.message for submodel in submodels if submodel.reason == "refused"]
+    if refused and all(submodel.estimator is None for submodel in submodels):
+        why = (refused[0].splitlines() or ["no message"])[0]
+        raise DataError(f"all {len(submodels)} submodels were refused by the estimator ({why})")
 
 
 def _odd(count: float) -> int:

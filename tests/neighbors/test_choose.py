@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from poisonproof.errors import DataError, ParameterError
+from poisonproof.errors import DataError, ParameterError, ParameterTypeError
 from poisonproof.neighbors import (
     CertifiedNeighborsClassifier,
     CertifiedNeighborsRegressor,
@@ -69,6 +69,9 @@ def test_classes_and_other_parameters() -> None:
     ("change", "error", "says"),
     [
         ({"candidates": []}, ParameterError, "candidates is empty"),
+        ({"candidates": [5, 8]}, ParameterError, "n_neighbors=8 must be odd .*use 7 or 9"),
+        ({"candidates": ["many"]}, ParameterTypeError, "must be an integer"),
+        ({"candidates": [4001]}, ParameterError, "n_neighbors=4001, but there will be n_rows=4000"),
         ({"radius": -1}, ParameterError, "at least 0"),
         ({"n_rows": 399}, ParameterError, "at least the 400"),
         ({"within": None}, ParameterError, "within is missing"),

@@ -114,6 +114,8 @@ def unfitted(
     if stray := next((name for name in given if name not in chosen.takes), None):
         others = "" if task == "regression" else " for classification"
         raise ParameterError(f"--model {kind}{others} has no parameter {stray!r}; it takes {', '.join(chosen.takes)}")
+    if given.get("n_jobs") == 0:
+        raise ParameterError("--jobs 0 must be at least 1, or -1 for all processors")
     model = _named(chosen.where)(**{**chosen.defaults, **given})
     if "estimator" in model.get_params(deep=False):
         name = estimator or _USUAL[task]

@@ -10,6 +10,7 @@ from sklearn.base import clone, is_classifier
 
 from poisonproof.errors import ParameterError
 from poisonproof.holdout import HoldOut
+from poisonproof.neighbors.remembered import check_neighbors
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -79,8 +80,8 @@ def choose_parameter(
     -----
     Certificates hold for a value that is fixed before the untrusted rows are seen: choosing it by models that were
     trained on them would let the attacker choose it. So trusted rows stand in for all rows, and what grows with their
-    number (the wanted radius, and a number of neighbours) is scaled down with it. Below ``n_rows / radius`` trusted
-    rows the scaled radius is 1 and the choice is cautious.
+    number (the wanted radius, and a number of neighbours) is scaled down with it. Models of at most
+    ``n_rows / (2 * radius + 1)`` trusted rows are asked for radius 0: too few for the radius to have a say.
 
     Examples
     --------
@@ -95,6 +96,18 @@ def choose_parameter(
         raise ParameterError("candidates is empty; give at least one value to try")
     distance = None if is_classifier(model) else within
     trusted = HoldOut.folded(X, y, radius=radius, n_rows=n_rows, within=distance, relative=relative, n_folds=n_folds)
+    if parameter == "n_neighbors":
+        # They are tried scaled down to few trusted rows, where an even number would pass for an odd one.
+        for count in candidates:
+            _check_candidate(count, n_rows)
     models = (clone(model).set_params(**{parameter: candidate}) for candidate in candidates)
     shares = np.array([np.mean(trusted.withstood(model) >= 1) for model in models])
     return Choice(candidates[int(np.argmax(shares))], np.asarray(candidates), shares)
+
+
+def _check_candidate(count: Any, n_rows: int) -> None:  # noqa: ANN401  whatever the user gave
+    check_neighbors(count)
+    if count > n_rows:
+        raise ParameterError(
+            f"candidates contains n_neighbors={count}, but there will be n_rows={n_rows} rows; try fewer"
+        )

@@ -1,0 +1,100 @@
+"""Trusted rows in folds: what is certified of them, and what is scaled."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.linear_model import Ridge
+
+from poisonproof import CertifiedClassifier, CertifiedNeighborsRegressor, CertifiedRegressor
+from poisonproof.errors import DataError, ParameterError
+from poisonproof.holdout import HoldOut, scaled_radius
+
+RNG = np.random.default_rng(0)
+X = RNG.random((120, 2))
+Y = 1 + X[:, 0]
+
+
+def test_each_fold_is_certified_by_a_model_of_the_others() -> None:
+    rows = HoldOut.folded(X, Y, radius=3, within=0.1, n_folds=4)
+    found = rows.withstood(CertifiedNeighborsRegressor(9))
+    for fold in range(4):
+        held = rows.folds == fold
+        model = CertifiedNeighborsRegressor(9).fit(X[~held], Y[~held])
+        radius = model.certify(X[held], 0.9 * Y[held], 1.1 * Y[held]).radius
+        np.testing.assert_array_equal(found[held], np.minimum(1, (radius + 1) / 4))
+    assert 0 < np.mean(found >= 1) < 1
+
+
+def test_folds_do_not_depend_on_the_order_of_rows() -> None:
+    shuffled = RNG.permutation(120)
+    rows = HoldOut.folded(X, Y, radius=3, within=0.1)
+    others = HoldOut.folded(X[shuffled], Y[shuffled], radius=3, within=0.1)
+    model = CertifiedRegressor(Ridge(), 9)
+    np.testing.assert_array_equal(rows.withstood(model)[shuffled], others.withstood(model))
+
+
+def test_held_rows_are_certified_by_a_model_of_the_known_ones() -> None:
+    rows = HoldOut.split(X[:80], Y[:80], X[80:], Y[80:], radius=2, within=0.1)
+    radius = CertifiedNeighborsRegressor(9).fit(X[:80], Y[:80]).certify(X[80:], 0.9 * Y[80:], 1.1 * Y[80:]).radius
+    np.testing.assert_array_equal(rows.withstood(CertifiedNeighborsRegressor(9)), np.minimum(1, (radius + 1) / 3))
+    assert (rows.n_certified, rows.n_known) == (40, 80)
+
+
+def test_blocks_keep_their_size_and_the_same_share_of_votes_must_hold() -> None:
+    rows = HoldOut.folded(X, Y, radius=25, within=0.1, n_rows=1200)
+    model, needed = rows.scaled(CertifiedRegressor(Ridge(), 151), 96)
+    assert model.n_partitions == 13  # 151 * 96 / 1200 = 12.08
+    assert needed == scaled_radius(25, 13 / 151) == 2
+    assert rows.scaled(CertifiedNeighborsRegressor(151), 96)[0].n_neighbors == 13
+    assert rows.scaled(CertifiedNeighborsRegressor(1199), 96)[0].n_neighbors == 95  # no more than there are rows
+
+
+def test_an_even_number_is_not_made_to_pass_for_an_odd_one() -> None:
+    rows = HoldOut.folded(X, Y, radius=2, within=0.1, n_rows=1200)
+    with pytest.raises(ParameterError, match="must be odd"):
+        rows.withstood(CertifiedNeighborsRegressor(150))
+    classes = CertifiedClassifier(n_partitions=150, classes=["a", "b"])
+    assert rows.scaled(classes, 96)[0].n_partitions == 14
+
+
+def test_no_model_is_scaled_down_to_fewer_votes_than_tell_models_apart() -> None:
+    rows = HoldOut.folded(X, Y, radius=25, within=0.1, n_rows=12_000, fewest=11)
+    for count, fewer in ((51, 11), (1001, 11), (2001, 17), (7, 7)):
+        model, needed = rows.scaled(CertifiedNeighborsRegressor(count), 96)
+        assert model.n_neighbors == fewer
+        assert (2 * needed + 1) / fewer >= 51 / count - 1e-12  # at least the share of votes that must hold in the end
+
+
+@pytest.mark.filterwarnings("ignore:5 of 5 were refused")
+def test_refusals_are_errors_only_where_they_are_asked_to_be() -> None:
+    rows = HoldOut.folded(X, Y, radius=1, within=0.1)
+    refused = CertifiedRegressor(Ridge(alpha=-1), 5)
+    assert (rows.withstood(refused) == 0).all()
+    with pytest.raises(DataError, match=r"all 5 submodels were refused by the estimator \("):
+        rows.withstood(refused, refuse=True)
+    assert (rows.withstood(CertifiedRegressor(Ridge(), 5), refuse=True) > 0).any()
+
+
+def test_what_makes_no_sense_is_refused() -> None:
+    with pytest.raises(DataError, match="3 trusted rows cannot be cut into 5 folds"):
+        HoldOut.folded(X[:3], Y[:3], radius=1)
+    with pytest.raises(DataError, match="fewer than two folds"):
+        HoldOut.folded(np.ones((9, 2)), Y[:9], radius=1)
+    with pytest.raises(ParameterError, match="n_folds=1 must be at least 2"):
+        HoldOut.folded(X, Y, radius=1, n_folds=1)
+    with pytest.raises(ParameterError, match="radius=-1 must be at least 0"):
+        HoldOut.folded(X, Y, radius=-1)
+    with pytest.raises(ParameterError, match="n_rows=100 must be at least the 120"):
+        HoldOut.folded(X, Y, radius=1, n_rows=100)
+    with pytest.raises(ParameterError, match="within is missing"):
+        HoldOut.folded(X, Y, radius=1).withstood(CertifiedNeighborsRegressor())
+    incidence = CertifiedRegressor(Ridge(), 5, layout=np.eye(5, dtype=bool))
+    with pytest.raises(ParameterError, match="layout is a matrix"):
+        HoldOut.folded(X, Y, radius=1, within=0.1, n_rows=500).withstood(incidence)
+
+
+def test_labels_need_no_bounds() -> None:
+    labels = np.where(X[:, 0] > 0.5, "a", "b")
+    model = CertifiedClassifier(n_partitions=5, classes=["a", "b"])
+    assert np.mean(HoldOut.folded(X, labels, radius=1).withstood(model) >= 1) > 0.5
