@@ -121,6 +121,7 @@ def test_a_custom_incidence_is_taken_as_it_is(form: object) -> None:
         ([[1, 0], [0, 1]], "odd number"),
         ([1, 0], r"shape \(2,\)"),
         (np.zeros((0, 3)), "at least 1"),
+        ([[1], [1, 0], [1]], "rows of different lengths"),
         (sp.coo_array(([1, 1], ([0, 0], [0, 0])), shape=(1, 2)), "twice"),
     ],
 )

@@ -270,7 +270,10 @@ def _incidence(members: list[NDArray[np.int64]], n_blocks: int) -> sp.csr_array:
 
 
 def _custom(incidence: Any, *, odd: bool) -> Layout:  # noqa: ANN401  any matrix, dense or sparse
-    matrix: Any = incidence if sp.issparse(incidence) else np.asarray(incidence)
+    try:
+        matrix: Any = incidence if sp.issparse(incidence) else np.asarray(incidence)
+    except ValueError:
+        raise DataError("incidence has rows of different lengths; give a matrix (n_submodels, n_blocks)") from None
     if matrix.ndim != 2 or 0 in matrix.shape:
         raise DataError(f"incidence has shape {matrix.shape}; it must be (n_submodels, n_blocks), both at least 1")
     values = matrix.data if sp.issparse(matrix) else matrix

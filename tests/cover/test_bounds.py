@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -110,7 +112,18 @@ def test_the_published_unit_radius_claims_one_modification_too_many() -> None:
         unsound_unit_radius(CoverProblem(SHARED, np.array([1, 2, 1]), quota=2))
 
 
-def test_the_solver_agrees_with_enumeration() -> None:
+@pytest.fixture
+def scipy_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As if highspy were not installed."""
+    monkeypatch.setattr(milp_module, "find_spec", lambda _: None)
+
+
+@pytest.mark.parametrize("solver", ["scipy", "highspy"])
+def test_the_solver_agrees_with_enumeration(monkeypatch: pytest.MonkeyPatch, solver: str) -> None:
+    if solver == "highspy":
+        pytest.importorskip("highspy")
+    else:
+        monkeypatch.setattr(milp_module, "find_spec", lambda _: None)
     for _, residual, optimum in drawn(2, 80):
         found = branch_and_bound(residual, optimum + 1, 10.0)
         assert found.lower == optimum
@@ -127,6 +140,24 @@ class _Answer:
         self.status, self.mip_dual_bound, self.x = status, bound, x
 
 
+def test_highspy_tells_its_bound_where_time_ends_without_an_attack() -> None:
+    pytest.importorskip("highspy")
+    residual = large(2)
+    best = int(improved_attack(residual, greedy_attack(residual), 1, 200_000).sum())
+    found = branch_and_bound(residual, best, 2.0)
+    assert found.status in {"solver time limit", "no cheaper attack"}
+    assert 0 < found.lower <= best
+
+
+def test_a_solver_that_is_not_there_leaves_what_is_proved(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(milp_module, "find_spec", lambda _: "found, but it does not load")
+    monkeypatch.setitem(sys.modules, "highspy", None)
+    found = branch_and_bound(large(2), 50, 1.0)
+    assert (found.lower, found.touched) == (0, None)
+    assert found.status.startswith("solver failed: import of highspy halted")
+
+
+@pytest.mark.usefixtures("scipy_alone")
 def test_a_solver_that_fails_leaves_what_is_proved(monkeypatch: pytest.MonkeyPatch) -> None:
     residual = large(2)
 
@@ -142,6 +173,7 @@ def test_a_solver_that_fails_leaves_what_is_proved(monkeypatch: pytest.MonkeyPat
     assert 1 < search.lower < search.upper
 
 
+@pytest.mark.usefixtures("scipy_alone")
 @pytest.mark.parametrize(
     ("answer", "lower", "status"),
     [
@@ -163,6 +195,7 @@ def test_no_answer_of_a_solver_is_taken_at_its_word(
     assert (found.lower, found.touched, found.status) == (lower, None, status)
 
 
+@pytest.mark.usefixtures("scipy_alone")
 def test_what_a_solver_raises_is_marked_as_trusted(monkeypatch: pytest.MonkeyPatch) -> None:
     residual = large(2)
     work = search_module.Work(iterations=40, moves=100, cut_incidences=0, solver_seconds=1.0)
@@ -199,6 +232,7 @@ def test_a_cheaper_attack_of_a_solver_is_used(monkeypatch: pytest.MonkeyPatch) -
     assert not search.trusted_solver
 
 
+@pytest.mark.usefixtures("scipy_alone")
 @pytest.mark.parametrize(
     ("answer", "status"),
     [(_Answer(1, None, None), "solver time limit"), (_Answer(4, None, None), "solver failed")],

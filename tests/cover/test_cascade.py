@@ -184,6 +184,41 @@ def test_an_unknown_effort_is_refused() -> None:
         minimum_cover(SHARED, np.ones((3, 1), dtype=np.int64), np.array([1]), effort="most")  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize("limit", [-1, float("nan"), "1"])
+def test_a_time_limit_must_be_a_time(limit: Any) -> None:
+    with pytest.raises(ParameterError, match="must be a number of seconds"):
+        minimum_cover(SHARED, np.ones((3, 1), dtype=np.int64), np.array([1]), time_limit=limit)
+
+
+@pytest.mark.usefixtures("ungrouped")
+def test_an_incidence_is_read_as_the_matrix_it_is() -> None:
+    rng = np.random.default_rng(8)
+    for _ in range(40):
+        table = rng.random((6, 6)) < 0.4
+        table[np.arange(6), rng.integers(0, 6, 6)] = True
+        costs, quota = rng.integers(0, 3, 6), int(rng.integers(1, 6))
+        optimum = least_cost(CoverProblem(sp.csr_array(table), costs, quota))
+        assert optimum is not None
+        places = np.nonzero(np.ones_like(table))
+        with_zeros = sp.csr_array((table.ravel(), places), shape=table.shape)
+        twice = sp.csr_array(table)
+        twice = sp.csr_array(
+            (np.repeat(twice.data, 2), np.repeat(twice.indices, 2), 2 * twice.indptr), shape=table.shape
+        )
+        # The columns of the transposed matrix look in memory like the rows of this one.
+        solve(CoverProblem(sp.csr_array(table), costs, quota))
+        for same in (table, table.astype(int), sp.coo_array(table), sp.csc_array(table), with_zeros, twice):
+            bound = solve(CoverProblem(same, costs, quota), effort="fast")
+            assert bound.lower <= optimum[0] <= bound.upper
+            assert works(CoverProblem(sp.csr_array(table), costs, quota), bound)
+        across = CoverProblem(sp.csc_array(table.T), costs, quota)
+        if table.any(axis=0).all():
+            best = least_cost(CoverProblem(sp.csr_array(table.T), costs, quota))
+            assert best is not None
+            found = solve(across, effort="fast")
+            assert found.lower <= best[0] <= found.upper
+
+
 def test_no_rows_are_no_trouble() -> None:
     found = minimum_cover(SHARED, np.ones((3, 0), dtype=np.int64), np.zeros(0, dtype=np.int64), witness=True)
     assert len(found.lower) == 0

@@ -125,6 +125,7 @@ def test_costs_too_large_to_enumerate_are_capped_soundly() -> None:
         costs = rng.integers(1, 9, incidence.shape[0])
         problem = CoverProblem(incidence, costs, int(rng.integers(2, len(costs))))
         bound = solve(problem, effort="fast")
+        assert bound.method == "exact by groups, dual bound where costs are too large for that"
         assert bound.lower <= integer_optimum(problem) <= bound.upper
         loose += bound.lower < bound.upper
     assert loose

@@ -74,11 +74,14 @@ def test_every_small_set_of_deletions(layout: dict[str, Any], name: str) -> None
         assert cert.lower is not None
         assert cert.upper is not None
         for size in range(1, 3):
+            band = model.interval(queries, size)
             for gone in combinations(range(12), size):
                 after = clone(plain).fit(np.delete(X, gone, 0), np.delete(y, gone)).predict(queries)
                 safe = cert.radius >= size
                 assert (after >= cert.lower)[safe].all()
                 assert (after <= cert.upper)[safe].all()
+                assert (after >= band.lower).all()
+                assert (after <= band.upper).all()
                 deepest = max(deepest, size if safe.any() else 0)
     assert deepest >= 1
 

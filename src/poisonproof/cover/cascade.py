@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from numbers import Real
 from time import perf_counter
 from typing import TYPE_CHECKING, Final
 
@@ -13,7 +14,7 @@ from poisonproof.cover.grouped import grouped_attack, grouped_costs, groups_of
 from poisonproof.cover.ordered import cheapest_votes
 from poisonproof.cover.problem import LARGEST, Bound, CoverBounds, check_table
 from poisonproof.cover.search import WORK, Effort, Search
-from poisonproof.cover.structure import residual_of, structure_of
+from poisonproof.cover.structure import by_rows, residual_of, structure_of
 from poisonproof.errors import DataError, ParameterError
 
 if TYPE_CHECKING:
@@ -46,7 +47,7 @@ def minimum_cover(
 
     Parameters
     ----------
-    incidence : sparse bool array (n_submodels, n_blocks), or None
+    incidence : bool matrix (n_submodels, n_blocks), dense or sparse, or None
         Which submodel trains on which blocks; None where each has one block to itself.
     costs : small int array (n_submodels, n_rows)
         What it takes to push each vote out; 0 where it is out already.
@@ -72,6 +73,9 @@ def minimum_cover(
     """
     if effort not in WORK:
         raise ParameterError(f"effort={effort!r} is unknown; use 'fast' or 'exact'")
+    if time_limit is not None and not (isinstance(time_limit, Real) and time_limit >= 0):
+        raise ParameterError(f"time_limit={time_limit!r} must be a number of seconds of at least 0, or None")
+    incidence = None if incidence is None else by_rows(incidence)
     sizes = (len(costs), len(costs)) if incidence is None else incidence.shape
     _check(sizes, costs, quota, gains=gains, movable=movable, caps=caps)
     # Touching a block more often than any vote costs is of no use, and sums of what is left stay small.
@@ -199,6 +203,8 @@ class _Batch:
             )
             found.status[row] = search.run(WORK[effort], witness=witness)
             found.note(row, search)
+        if shapes and len(rows):
+            method += ", dual bound where costs are too large for that"
         if found.trusted.any():
             method += " and milp"
         attacks = sp.csr_array(np.array(found.attacks)) if found.attacks else None

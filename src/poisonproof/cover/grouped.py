@@ -288,6 +288,7 @@ def _enclosed(profiles: Ints, slopes: NDArray[np.float64], which: Ints, missing:
         for at in range(width - 1):
             if slopes[which[group], at] > 0.0 and (at == 0 or slopes[which[group], at] != slopes[which[group], at - 1]):
                 segments += 1
+    # Slopes settle the order alone. Equal ratios of small integers are equal as floats, and different ones differ.
     steep, size, gain = np.empty(segments), np.empty(segments, np.int64), np.empty(segments, np.int64)
     place = 0
     for group in range(len(which)):
@@ -303,8 +304,8 @@ def _enclosed(profiles: Ints, slopes: NDArray[np.float64], which: Ints, missing:
     gained = spent = low = 0
     for one in np.argsort(-steep):
         if gained + gain[one] >= missing:
-            # Sound because the margin can only make the envelopes reach the quota earlier.
-            low = spent + int(np.ceil((missing - gained) / steep[one] - 1e-6))
+            # Sound because rounding up an integer quotient is exact.
+            low = spent - (gained - missing) * size[one] // gain[one]
         gained += gain[one]
         spent += size[one]
         if gained >= missing:

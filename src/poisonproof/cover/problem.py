@@ -26,7 +26,7 @@ class CoverProblem:
 
     Parameters
     ----------
-    incidence : sparse bool array (n_submodels, n_blocks)
+    incidence : bool matrix (n_submodels, n_blocks), dense or sparse
         Which submodel trains on which blocks.
     costs : int array (n_submodels,)
         What it takes to push each vote out, at least; 0 where it is out already.

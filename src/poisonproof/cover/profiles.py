@@ -173,6 +173,18 @@ def _best_worth(doubled: NDArray[np.bool_], worth: Ints) -> int:
 
 
 @njit
+def _best_ladder(wanted: Ints) -> int:
+    """What one further touch gains at most, where ``wanted[j, k]`` is what ``k`` touches of block ``j`` do."""
+    best = 0
+    for j in range(len(wanted)):
+        total = 0
+        for k in range(1, wanted.shape[1]):
+            total += wanted[j, k]
+        best = max(best, total)
+    return best
+
+
+@njit
 def _promises(most: Ints, spent: int, gained: int, possible: int, best: int) -> bool:
     """Whether further touches that gain at most ``best`` each, and ``possible`` in all, might improve the profile."""
     at_most = gained
@@ -248,7 +260,9 @@ def _visit_levels(group: Residual, budget: int) -> tuple[Ints, Ints]:  # noqa: C
     focus = np.arange(len(active) + 1)
     spent, gained, possible = 0, 0, 0
     while True:
-        if gained + possible > most[spent] or budget >= 0:
+        if budget >= 0 or (
+            gained + possible > most[spent] and _promises(most, spent, gained, possible, _best_ladder(wanted))
+        ):
             table[0] = gained
             top = _spend(levels, limits, half, wanted, table)
             for extra in range(min(top + 1, len(most) - spent)):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from dataclasses import dataclass
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -15,7 +15,7 @@ from poisonproof.compiled import njit
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["Residual", "Structure", "residual_of", "structure_of", "transposed"]
+__all__ = ["Residual", "Structure", "by_rows", "residual_of", "structure_of", "transposed"]
 
 _KEPT: Final = 8
 _seen: OrderedDict[bytes, Structure] = OrderedDict()
@@ -62,7 +62,7 @@ class Structure:
     @classmethod
     def of(cls, incidence: sp.csr_array) -> Structure:
         """The structure of an incidence matrix ``(n_submodels, n_blocks)``."""
-        rows = sp.csr_array(incidence)
+        rows = by_rows(incidence)
         start, blocks = rows.indptr.astype(np.int32), rows.indices.astype(np.int32)
         return cls(start, blocks, *transposed(start, blocks, rows.shape[1]))
 
@@ -71,8 +71,19 @@ class Structure:
         return np.add.reduceat(caps[self.blocks], self.start[:-1])
 
 
+def by_rows(incidence: Any) -> sp.csr_array:  # noqa: ANN401  any matrix, dense or sparse
+    """An incidence matrix row by row: every block of a submodel once and in order, and nothing that is stored as 0."""
+    if isinstance(incidence, sp.csr_array) and incidence.has_canonical_format and incidence.data.all():
+        return incidence
+    rows = sp.csr_array(incidence, dtype=np.bool_, copy=True)
+    rows.sum_duplicates()
+    rows.eliminate_zeros()
+    return rows
+
+
 def structure_of(incidence: sp.csr_array) -> Structure:
     """The structure of an incidence matrix, from memory where the same one was asked for before."""
+    incidence = by_rows(incidence)
     digest = blake2b(incidence.indptr.tobytes(), digest_size=16)
     digest.update(incidence.indices.tobytes())
     digest.update(str(incidence.shape).encode())
