@@ -255,3 +255,8 @@ def test_fit_is_silent_where_all_is_well() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         fitted()
+
+
+def test_a_layout_must_be_given() -> None:
+    with pytest.raises(ParameterTypeError, match="layout=None must be one of 'triples'"):
+        fitted(layout=None, spread=4)

@@ -16,6 +16,8 @@ from joblib import Parallel, delayed, effective_n_jobs
 from sklearn.base import BaseEstimator, clone
 from threadpoolctl import threadpool_limits
 
+from poisonproof.errors import ParameterError, ParameterTypeError
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
@@ -23,11 +25,13 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Submodel",
+    "check_jobs",
     "each",
     "fit_submodel",
     "in_fixed_shape",
     "make_deterministic",
     "report_constants",
+    "report_silence",
     "where_possible",
 ]
 
@@ -64,13 +68,20 @@ class Submodel:
 
     def vote(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
         """The votes ``(n_rows,)``; each depends on its own row alone, not on the batch it came in."""
-        if self.estimator is None:
-            return np.full(len(X), self.constant)
-        return in_fixed_shape(self._predict, X)
+        return self.counted_vote(X)[0]
 
-    def _predict(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
-        votes = where_possible(self._raw_votes, X, self.constant)
-        return np.where(np.isfinite(votes), votes + 0.0, self.constant)
+    def counted_vote(self, X: NDArray[np.float64]) -> tuple[NDArray[np.float64], int]:
+        """The votes ``(n_rows,)``, and for how many rows the estimator had none, so that the constant stands there."""
+        if self.estimator is None:
+            return np.full(len(X), self.constant), 0
+        answers = in_fixed_shape(self._answers, X)
+        silent = np.isnan(answers)
+        return np.where(silent, self.constant, answers), int(np.count_nonzero(silent))
+
+    def _answers(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
+        """What the estimator says, NaN where it says nothing of use."""
+        answers = where_possible(self._raw_votes, X, np.nan)
+        return np.where(np.isfinite(answers), answers + 0.0, np.nan)
 
     def _raw_votes(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
         return np.asarray(self.estimator.predict(X), dtype=np.float64).reshape(len(X))
@@ -181,9 +192,17 @@ def report_constants(submodels: Sequence[Submodel], n_rows: int, instead: str) -
         warnings.warn(f"{'; '.join(why)}: they {instead}", UserWarning, stacklevel=4)
 
 
+def report_silence(count: int, n_votes: int, instead: str) -> None:
+    """Warn where fitted submodels had no finite vote on a row, and say what stands in its place."""
+    if count:
+        noun = "vote was" if count == 1 else "votes were"
+        text = f"{count:,} of {n_votes:,} {noun} refused or not finite: in their place, submodels {instead}"
+        warnings.warn(text, UserWarning, stacklevel=4)
+
+
 def each(function: Callable[[Item], Result], items: Sequence[Item], n_jobs: int | None, doing: str) -> list[Result]:
     """``function`` of every item, in order, on one numerical thread each, with progress on a terminal."""
-    jobs = effective_n_jobs(n_jobs)
+    jobs = effective_n_jobs(check_jobs(n_jobs))
     # Batches keep the cost of handing work to a process small against the work.
     size = max(1, -(-len(items) // (_BATCHES_PER_JOB * jobs)))
     batches = [items[start : start + size] for start in range(0, len(items), size)]
@@ -193,6 +212,17 @@ def each(function: Callable[[Item], Result], items: Sequence[Item], n_jobs: int 
             results.extend(batch)
             advance(len(batch))
     return results
+
+
+def check_jobs(n_jobs: int | None) -> int | None:
+    """The number of processes, if joblib has a meaning for it."""
+    if n_jobs is None:
+        return None
+    if isinstance(n_jobs, bool) or not isinstance(n_jobs, int | np.integer):
+        raise ParameterTypeError(f"n_jobs={n_jobs!r} must be an integer or None")
+    if n_jobs == 0:
+        raise ParameterError("n_jobs=0 must be at least 1, or -1 for all processors")
+    return int(n_jobs)
 
 
 def _run(

@@ -179,3 +179,13 @@ def test_costs_certify_more_than_counting_votes(rule: Any, classes: Any) -> None
     assert (cert.radius >= unit.radius).all()
     assert cert.radius.mean() > 1.1 * unit.radius.mean()
     assert np.array_equal(pickle.loads(pickle.dumps(model)).certify(data[:5]).radius, cert.radius[:5])  # noqa: S301  its own
+
+
+def test_a_fitted_classifier_keeps_what_it_was_fitted_with() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.random((300, 2))
+    y, rows = (X[:, 0] + 0.3 * rng.normal(size=300) > 0.8).astype(int), rng.random((12, 2))
+    model = CertifiedClassifier(RidgeClassifier(), 5, threat="delete", max_cost=5).fit(X, y)
+    before = model.certify(rows)
+    after = model.set_params(estimator__fit_intercept=False).certify(rows)
+    assert np.array_equal(after.radius, before.radius)

@@ -328,3 +328,41 @@ def test_poisoned_ensembles_hold_up_to_their_radius(estimator: Any, threat: Any)
                 assert cert.lower[row] <= vote <= cert.upper[row]
             else:
                 assert band.lower[row] <= vote <= band.upper[row]
+
+
+def test_a_fitted_model_keeps_what_it_was_fitted_with() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.random((200, 2))
+    y, rows = X[:, 0] + 0.1 * rng.normal(size=200), rng.random((3, 2))
+    model = CertifiedRegressor(KernelRidge(target_range=(-3, 3)), 5, threat="relabel", max_cost=5).fit(X, y)
+    before = model.certify(rows, within=0.5, relative=False)
+    # A narrower range would make labels look harmless that the votes have not been protected from.
+    model.set_params(estimator__target_range=(0.45, 0.55), offset=lambda rows: rows[:, 0])
+    after = model.certify(rows, within=0.5, relative=False)
+    assert before.radius.max() < 5
+    assert np.array_equal(after.radius, before.radius)
+    assert np.array_equal(after.prediction, before.prediction)
+    assert np.array_equal(model.predict(rows), before.prediction)
+
+
+@pytest.mark.filterwarnings("ignore:.*vote the declared empty_value")
+@pytest.mark.parametrize("threat", ["insert", "insert+delete"])
+def test_inserted_rows_cannot_overflow_what_the_offset_leaves(threat: Any) -> None:
+    rng = np.random.default_rng(0)
+    X = rng.random((600, 2))
+    y, rows = X[:, 0] + 0.1 * rng.normal(size=600), rng.random((1, 2))
+    model = CertifiedRegressor(
+        KernelRidge(alpha=50.0, gamma=None, ranges=(0, 1), target_range=(-3, 3)),
+        3,
+        threat=threat,
+        max_cost=4,
+        offset=lambda rows: rows[:, 0],
+        empty_value=-1e3,
+    ).fit(X, y)
+    cert: Any = model.certify(rows, within=1.0, relative=False)
+    assert cert.radius[0] > 2
+    strange = np.column_stack([-1e300 * (1 + rng.random(60)), rng.random(60)])
+    first = [np.argmax(model.blocks(strange) == block) for block in range(2)]
+    labels = np.append(y, [np.finfo(float).max] * 2)
+    poisoned = clone(model).fit(np.vstack([X, strange[first]]), labels).predict(rows)[0]
+    assert cert.lower[0] <= poisoned <= cert.upper[0]

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from itertools import combinations
-from typing import TYPE_CHECKING, cast
+from math import comb
+from typing import TYPE_CHECKING, Final, cast
 
 import numpy as np
 
 from poisonproof.costs.protocol import Reach
+from poisonproof.errors import ParameterError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -15,6 +17,8 @@ if TYPE_CHECKING:
     from poisonproof.costs.protocol import FitVote, Vote
 
 __all__ = ["RefitCosts"]
+
+_MOST_REFITS: Final = 50_000  # of one block, where sets of several rows are left out: all pairs of 315 rows
 
 
 class RefitCosts:
@@ -34,6 +38,13 @@ class RefitCosts:
 
     def prepare(self, fit: FitVote, X: NDArray[np.float64], y: NDArray[np.float64]) -> list[list[Vote]]:
         """The replicas without 1, 2, … ``max_cost - 1`` rows, a list for each number."""
+        n_refits = sum(comb(len(y), size) for size in range(1, self.max_cost))
+        if self.max_cost > 2 and n_refits > _MOST_REFITS:
+            raise ParameterError(
+                f"max_cost={self.max_cost} takes {n_refits:,} refits of a block of {len(y):,} rows, and at most "
+                f"{_MOST_REFITS:,} are made; lower max_cost, cut more partitions, or use an estimator whose costs are "
+                "known by formula: Ridge, KernelRidge or RidgeClassifier, with steps that learn nothing from rows"
+            )
         return [
             [fit(np.delete(X, gone, axis=0), np.delete(y, gone)) for gone in combinations(range(len(y)), size)]
             for size in range(1, self.max_cost)

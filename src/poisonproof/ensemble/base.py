@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from poisonproof.ensemble.cut import blocks_of_rows, blocks_per_modification, cut
 from poisonproof.errors import ParameterError, ParameterTypeError, ThreatError
-from poisonproof.layout import make_layout
+from poisonproof.layout import LAYOUTS, make_layout
 from poisonproof.partition import canonical, check_key
 from poisonproof.threat import Threat
 from poisonproof.votes import each, fit_submodel, make_deterministic, report_constants
@@ -69,6 +69,9 @@ class BlockEnsemble(BaseEstimator):
         return canonical(y)
 
     def _checked_layout(self, *, odd: bool) -> Layout:
+        if self.layout is None:
+            named = ", ".join(map(repr, LAYOUTS))
+            raise ParameterTypeError(f"layout=None must be one of {named}, or a matrix (n_submodels, n_blocks)")
         if isinstance(self.layout, str):
             layout = make_layout(self.n_partitions, self.spread, self.layout, self.key, odd=odd and self.spread != 1)
         else:

@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, Self, cast
 
 import numpy as np
-from sklearn.base import ClassifierMixin
+from sklearn.base import ClassifierMixin, clone
 from sklearn.linear_model import RidgeClassifier
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import column_or_1d, validate_data
@@ -144,6 +144,8 @@ class CertifiedClassifier(ClassifierMixin, BlockEnsemble):
         layout, self.threat_ = self._checked_layout(odd=False), self._checked_threat()
         template = self._template()
         self._check_election(self.threat_, template)
+        # Sound because a model is read with what it was fitted with, whatever its estimator is set to later.
+        self._fitted_template: Any = clone(template)
         rows, labels = validate_data(self, X, y, dtype=np.float64)
         labels = _checked_labels(labels)
         self.classes_ = self._checked_classes(labels)
@@ -237,7 +239,7 @@ class CertifiedClassifier(ClassifierMixin, BlockEnsemble):
     def _engine(self) -> ClassCosts | None:
         if self.max_cost == 1:
             return None
-        return class_costs_for(self._template(), int(self.max_cost), self._n_codes, self._strangers)
+        return class_costs_for(self._fitted_template, int(self.max_cost), self._n_codes, self._strangers)
 
     def _check_election(self, threat: Threat, template: Any) -> None:  # noqa: ANN401  as above
         if self.rule not in ("plurality", "runoff"):

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from functools import partial
 from numbers import Real
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.base import RegressorMixin
+from sklearn.base import RegressorMixin, clone
 from sklearn.utils.validation import validate_data
 
 from poisonproof.certificate import Certificate, Interval, bounds_of
@@ -20,10 +21,10 @@ from poisonproof.learners import KernelRidge
 from poisonproof.median import Ballot, interval, median, radii
 from poisonproof.neighbors.declared import offset_in_training, offset_of
 from poisonproof.partition import canonical
-from poisonproof.votes import each
+from poisonproof.votes import each, report_silence
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from numpy.typing import ArrayLike, NDArray
 
@@ -31,11 +32,12 @@ if TYPE_CHECKING:
     from poisonproof.cover import Effort
     from poisonproof.median import Radii
     from poisonproof.partition import PartitionBy
-    from poisonproof.threat import Moves, Threat
+    from poisonproof.threat import Moves
     from poisonproof.votes import Submodel
 
 __all__ = ["CertifiedRegressor"]
 
+_LARGEST: Final = float(np.finfo(np.float64).max)
 _CHUNK_ROWS: Final = 512  # test rows whose votes are weighed at a time, so that memory stays bounded
 
 
@@ -78,6 +80,8 @@ class CertifiedRegressor(RegressorMixin, BlockEnsemble):
     ----------
     n_blocks_, n_submodels_ : int
         Effective numbers of blocks and submodels.
+    layout_ : Layout
+        How blocks are shared, with its ``spread`` and its ``effective_q``, which grouped designs round.
     incidence_ : sparse bool array (n_submodels, n_blocks)
         Which blocks each submodel trains on.
     submodels_ : list
@@ -140,22 +144,36 @@ class CertifiedRegressor(RegressorMixin, BlockEnsemble):
         layout, threat = self._checked_layout(odd=True), self._checked_threat()
         if not isinstance(self.empty_value, Real) or not np.isfinite(self.empty_value):
             raise ParameterError(f"empty_value={self.empty_value!r} must be a finite number")
-        engine = self._engine(threat)
+        template = clone(self._template())
+        engine = engine_for(template, threat, int(self.max_cost))
         rows, labels = validate_data(self, X, y, dtype=np.float64, y_numeric=True)
         rows, labels = canonical(rows), canonical(labels)
+        # Sound because a model is read with what it was fitted with, whatever its parameters are set to later: costs
+        # found with one declared range are not those of another.
         self.threat_ = threat
-        targets = labels - offset_in_training(self.offset, rows)
-        self._train(self._template(), rows, targets, labels, groups, layout, engine, float(self.empty_value))
+        self._fitted_template: Any = template
+        self._fitted_offset: Callable[[NDArray[np.float64]], NDArray[np.float64]] | None = self.offset
+        # Sound because no label overflows: a target that is not finite would be refused with its whole block, although
+        # costs above one know what any label does to a learner that clips its targets.
+        with np.errstate(over="ignore"):
+            targets = np.clip(labels - offset_in_training(self.offset, rows), -_LARGEST, _LARGEST)
+        self._train(template, rows, targets, labels, groups, layout, engine, float(self.empty_value))
         return self
 
     def predict(self, X: ArrayLike) -> NDArray[np.float64]:
         """The median vote on each row, ``(n_rows,)``."""
         rows = self._checked_rows(X)
-        return np.concatenate([median(self._votes(chunk)) for chunk in _chunks(rows)])
+        silent = Counter[str]()
+        predictions = np.concatenate([median(self._votes(chunk, silent)) for chunk in _chunks(rows)])
+        self._report_silence(silent)
+        return predictions
 
     def votes(self, X: ArrayLike) -> NDArray[np.float64]:
         """Every submodel's vote on each row, ``(n_submodels, n_rows)``."""
-        return self._votes(self._checked_rows(X))
+        silent = Counter[str]()
+        votes = self._votes(self._checked_rows(X), silent)
+        self._report_silence(silent)
+        return votes
 
     def certify(
         self,
@@ -214,29 +232,38 @@ class CertifiedRegressor(RegressorMixin, BlockEnsemble):
     def _template(self) -> Any:  # noqa: ANN401  any scikit-learn regressor
         return KernelRidge() if self.estimator is None else self.estimator
 
-    def _engine(self, threat: Threat) -> CostEngine | None:
-        return engine_for(self._template(), threat, int(self.max_cost))
+    def _engine(self) -> CostEngine | None:
+        return engine_for(self._fitted_template, self.threat_, int(self.max_cost))
 
-    def _votes(self, rows: NDArray[np.float64]) -> NDArray[np.float64]:
-        votes = each(partial(_vote, rows), self.submodels_, self.n_jobs, "voting")
-        return np.array(votes) + offset_of(self.offset, rows)
+    def _votes(self, rows: NDArray[np.float64], silent: Counter[str]) -> NDArray[np.float64]:
+        """The votes on the rows; those that submodels did not have are counted in ``silent``."""
+        votes, missing = zip(*each(partial(_vote, rows), self.submodels_, self.n_jobs, "voting"), strict=True)
+        _count(silent, missing, len(rows))
+        return np.array(votes) + offset_of(self._fitted_offset, rows)
+
+    def _report_silence(self, silent: Counter[str]) -> None:
+        report_silence(silent["missing"], silent["votes"], self._instead(self.submodels_[0].constant))
 
     def _ballots(self, rows: NDArray[np.float64]) -> Iterator[tuple[slice, Ballot]]:
         """The ballots on the rows, a chunk of rows at a time, each with the places of its rows."""
         incidence = None if self.layout_.is_disjoint else self.incidence_
+        silent = Counter[str]()
         for start, chunk in enumerate(_chunks(rows)):
             first = start * _CHUNK_ROWS
-            ballot = Ballot(self._reach(chunk), incidence, self.capacity_, self.n_units_, self.caps_)
+            ballot = Ballot(self._reach(chunk, silent), incidence, self.capacity_, self.n_units_, self.caps_)
             yield slice(first, first + len(chunk)), ballot
+        self._report_silence(silent)
 
-    def _reach(self, rows: NDArray[np.float64]) -> Reach:
-        engine = self._engine(self.threat_)
+    def _reach(self, rows: NDArray[np.float64], silent: Counter[str]) -> Reach:
+        engine = self._engine()
         if engine is None:
-            votes = self._votes(rows)[None]
+            votes = self._votes(rows, silent)[None]
             return Reach(votes, votes)
         pairs = list(zip(self.submodels_, self.prepared_, strict=True))
-        reaches = each(partial(_reach, engine, rows), pairs, self.n_jobs, "weighing votes")
-        offset = offset_of(self.offset, rows)
+        weighed = each(partial(_reach, engine, rows), pairs, self.n_jobs, "weighing votes")
+        reaches, missing = zip(*weighed, strict=True)
+        _count(silent, missing, len(rows))
+        offset = offset_of(self._fitted_offset, rows)
         # Sound because adding the offset is monotone even after rounding: it keeps every vote between its ends.
         low = np.stack([reach.low for reach in reaches], axis=1) + offset
         return Reach(low, np.stack([reach.high for reach in reaches], axis=1) + offset)
@@ -261,7 +288,7 @@ class CertifiedRegressor(RegressorMixin, BlockEnsemble):
         )
 
     def _method(self, solver: str) -> str:
-        engine = self._engine(self.threat_)
+        engine = self._engine()
         costs = "unit cost" if engine is None else f"costs ≤ {self.max_cost} by {engine.method}"
         return f"{costs}, {solver}"
 
@@ -275,13 +302,18 @@ class _Part(NamedTuple):
     radii: Radii
 
 
-def _vote(rows: NDArray[np.float64], submodel: Submodel) -> NDArray[np.float64]:
-    return submodel.vote(rows)
+def _vote(rows: NDArray[np.float64], submodel: Submodel) -> tuple[NDArray[np.float64], int]:
+    return submodel.counted_vote(rows)
 
 
-def _reach(engine: CostEngine, rows: NDArray[np.float64], pair: tuple[Submodel, object]) -> Reach:
+def _reach(engine: CostEngine, rows: NDArray[np.float64], pair: tuple[Submodel, object]) -> tuple[Reach, int]:
     submodel, prepared = pair
-    return engine.reach(prepared, submodel.vote(rows), rows)
+    votes, missing = submodel.counted_vote(rows)
+    return engine.reach(prepared, votes, rows), missing
+
+
+def _count(silent: Counter[str], missing: Sequence[int], n_rows: int) -> None:
+    silent.update(missing=sum(missing), votes=len(missing) * n_rows)
 
 
 def _chunks(rows: NDArray[np.float64]) -> Iterator[NDArray[np.float64]]:

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Final, Literal, Self, get_args
 
 import numpy as np
 import scipy.linalg
-from numba import njit
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from poisonproof.compiled import njit_any_order
 from poisonproof.errors import DataError, ParameterError
 
 if TYPE_CHECKING:
@@ -284,7 +284,7 @@ def constant_mirror(n: int) -> NDArray[np.float64]:
     return mirror
 
 
-@njit(cache=True, fastmath={"reassoc", "contract"})
+@njit_any_order
 def _city_block(rows: NDArray[np.float64], others: NDArray[np.float64]) -> NDArray[np.float64]:
     distances = np.empty((len(rows), len(others)))
     for i in range(len(rows)):
@@ -296,7 +296,7 @@ def _city_block(rows: NDArray[np.float64], others: NDArray[np.float64]) -> NDArr
     return distances
 
 
-@njit(cache=True, fastmath={"reassoc", "contract"})
+@njit_any_order
 def _levels(  # noqa: PLR0917  a compiled loop and what it reads
     rows: NDArray[np.float64],
     trained: NDArray[np.float64],

@@ -9,7 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numba import njit
+
+from poisonproof.compiled import njit
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["bound_alone", "bound_together", "rise_after_one"]
 
 
-@njit(cache=True)
+@njit
 def rise_after_one(weights: Array, loss: Array) -> Array:
     """How far deleting one row moves each prediction up and down at most, ``(2, 1, n_rows)``.
 
@@ -39,7 +40,7 @@ def rise_after_one(weights: Array, loss: Array) -> Array:
     return rises
 
 
-@njit(cache=True)
+@njit
 def bound_together(  # noqa: PLR0917  a compiled loop and what it reads
     weights: Array, residuals: Array, matrix: Array, nu: Array, largest: Array, largest_met: Array, depth: int
 ) -> Array:
@@ -80,7 +81,7 @@ def bound_together(  # noqa: PLR0917  a compiled loop and what it reads
     return bound
 
 
-@njit(cache=True)
+@njit
 def bound_alone(weights: Array, residuals: Array, nu: Array, depth: int) -> Array:
     """The same from ``nu`` alone, to the first order."""
     bound = np.zeros((depth + 1, len(weights)))
@@ -94,7 +95,7 @@ def bound_alone(weights: Array, residuals: Array, nu: Array, depth: int) -> Arra
     return bound
 
 
-@njit(cache=True)
+@njit
 def _bracket(  # noqa: PLR0917  a compiled loop and what it reads
     w: Array,
     residuals: Array,
@@ -116,7 +117,7 @@ def _bracket(  # noqa: PLR0917  a compiled loop and what it reads
         high[i] = low[i] + 0.5 * met
 
 
-@njit(cache=True)
+@njit
 def _ratio(w: Array, residuals: Array, first: Array, k: int) -> float:
     """The weight between ``a^2`` and ``e^2`` that makes the remainder small on the rows that matter; any is sound."""
     best = np.full(k, -np.inf)
@@ -131,7 +132,7 @@ def _ratio(w: Array, residuals: Array, first: Array, k: int) -> float:
     return min(max(ratio, 1e-100), 1e100)
 
 
-@njit(cache=True)
+@njit
 def _keep(best: Array, value: float) -> None:
     """Put a value into the descending list of the largest ones."""
     last = len(best) - 1
@@ -143,7 +144,7 @@ def _keep(best: Array, value: float) -> None:
     best[last] = value
 
 
-@njit(cache=True)
+@njit
 def _first_order(w: Array, residuals: Array, first: Array, nu: float, k: int) -> float:
     rest = 0.5 * nu / (1.0 - nu)
     ratio = _ratio(w, residuals, first, k)
@@ -153,7 +154,7 @@ def _first_order(w: Array, residuals: Array, first: Array, nu: float, k: int) ->
     return best.sum()
 
 
-@njit(cache=True)
+@njit
 def _second_order(  # noqa: PLR0917  a compiled loop and what it reads
     w: Array,
     residuals: Array,
@@ -182,7 +183,7 @@ def _second_order(  # noqa: PLR0917  a compiled loop and what it reads
     return best.sum()
 
 
-@njit(cache=True)
+@njit
 def _best_partners(  # noqa: PLR0917  a compiled loop and what it reads
     w: Array, residuals: Array, coupled: Array, i: int, sums: Array, depth: int
 ) -> None:
@@ -197,7 +198,7 @@ def _best_partners(  # noqa: PLR0917  a compiled loop and what it reads
         sums[k] = sums[k - 1] + (best[k - 1] if k - 1 < len(best) else 0.0)
 
 
-@njit(cache=True)
+@njit
 def _best_pair(w: Array, residuals: Array, matrix: Array, first: Array, high: Array) -> float:
     """The most that deleting two rows adds, exactly: only pairs whose bounds reach the best one found are looked at."""
     n = len(w)
@@ -217,7 +218,7 @@ def _best_pair(w: Array, residuals: Array, matrix: Array, first: Array, high: Ar
     return best
 
 
-@njit(cache=True)
+@njit
 def _pair(  # noqa: PLR0917  a compiled loop and what it reads
     w: Array, residuals: Array, coupled: float, first: Array, i: int, j: int
 ) -> float:
