@@ -2,7 +2,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from poisonproof.compiled import njit
+import pytest
+
+from poisonproof.compiled import njit, njit_any_order
 
 SOURCE = """
 def doubled(value):
@@ -14,8 +16,9 @@ def doubled(value: float) -> float:
     return 2 * value
 
 
-def test_a_function_is_compiled_with_and_without_a_cache() -> None:
-    assert njit(doubled)(1.5) == 3.0
+@pytest.mark.parametrize("compiler", [njit, njit_any_order])
+def test_a_function_is_compiled_with_and_without_a_cache(compiler: Any) -> None:
+    assert compiler(doubled)(1.5) == 3.0
     namespace: dict[str, Any] = {}
     exec(SOURCE, namespace)  # noqa: S102  a function without a file has no place for a cache
-    assert njit(namespace["doubled"])(1.5) == 3.0
+    assert compiler(namespace["doubled"])(1.5) == 3.0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Decimal
 from html import escape
 from numbers import Real
 from typing import TYPE_CHECKING, Any, Final
@@ -99,21 +100,22 @@ class Certificate:
     def _sentence(self, row: int) -> str:
         radius = int(self.radius[row])
         if radius < 0:
-            return f"this prediction is not {self._region(row)}, so nothing is certified ({self.threat})"
+            region = self._region(row, ROUND_CEILING, ROUND_FLOOR)
+            return f"this prediction is not {region}, so nothing is certified ({self.threat})"
         if self.unbreakable[row]:
             return f"no modification of the kind '{self.threat}' can move this prediction: it stays {self._region(row)}"
         verb = "leaves" if radius == 1 else "leave"
         return f"{self.threat.phrase(radius)} {verb} this prediction {self._region(row)}"
 
-    def _region(self, row: int) -> str:
+    def _region(self, row: int, down: str = ROUND_FLOOR, up: str = ROUND_CEILING) -> str:
         if self.lower is None or self.upper is None:
             return f"at class {self.target[row] if self.target is not None else self.prediction[row]}"
         lower, upper = self.lower[row], self.upper[row]
         if np.isinf(lower):
-            return f"at or below {_number(upper)}"
+            return f"at or below {number_text(upper, up)}"
         if np.isinf(upper):
-            return f"at or above {_number(lower)}"
-        return f"within [{_number(lower)}, {_number(upper)}]"
+            return f"at or above {number_text(lower, down)}"
+        return f"within [{number_text(lower, down)}, {number_text(upper, up)}]"
 
     def _overview(self) -> str:
         inside = self.radius >= 0
@@ -192,7 +194,7 @@ class Interval:
     def summary(self, row: int) -> str:
         """The interval of one row in words."""
         verb = "leaves" if self.budget == 1 else "leave"
-        ends = f"[{_number(self.lower[row])}, {_number(self.upper[row])}]"
+        ends = f"[{number_text(self.lower[row], ROUND_FLOOR)}, {number_text(self.upper[row], ROUND_CEILING)}]"
         return f"{self.threat.phrase(self.budget)} {verb} this prediction within {ends}"
 
     def to_dict(self) -> dict[str, Any]:
@@ -269,12 +271,15 @@ def _bound(value: Any, default: float, count: int, name: str) -> NDArray[np.floa
     return np.broadcast_to(bound, (count,)).copy()
 
 
-def _number(value: float) -> str:
-    """A number as a person writes it: 3,400 rather than 3400.0."""
+def number_text(value: float, rounding: str = ROUND_HALF_EVEN) -> str:
+    """A number as a person writes it: 3,400 rather than 3400.0, and 3,401.7 with four digits."""
     if np.isinf(value):
         return "∞" if value > 0 else "-∞"
     if value == int(value):
         return f"{int(value):,}"
+    # Sound because a sentence says no more than was proved: its bounds are rounded outwards.
+    exact = Decimal(float(value))
+    value = float(exact.quantize(Decimal(1).scaleb(min(exact.adjusted() - 3, 0)), rounding))
     return f"{value:,.4g}" if abs(value) < 1e4 else f"{value:,.0f}"
 
 
@@ -300,5 +305,5 @@ def _html_table(columns: dict[str, NDArray[Any]], caption: str, count: int) -> s
 
 
 def _html_row(values: list[Any]) -> str:
-    shown = (_number(float(value)) if isinstance(value, float | np.floating) else str(value) for value in values)
+    shown = (number_text(float(value)) if isinstance(value, float | np.floating) else str(value) for value in values)
     return "<tr>" + "".join(f"<td>{escape(text)}</td>" for text in shown) + "</tr>"

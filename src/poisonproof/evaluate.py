@@ -161,9 +161,12 @@ def _checked_radii(radii: ArrayLike) -> NDArray[np.int64]:
     if asked.size == 0:
         raise ParameterError("radii is empty; give at least one radius")
     if asked.dtype.kind not in "iu" or asked.ndim != 1:
-        raise ParameterTypeError(f"radii={radii!r} must be integers, in one dimension")
+        raise ParameterTypeError(f"radii={radii!r} must be integers below 2**63, in one dimension")
     if asked.min() < 0:
         raise ParameterError(f"radii contains {asked.min()}; every radius must be at least 0")
+    # Sound because a larger number would come out negative as a signed one, and every radius would reach it.
+    if asked.max() > np.iinfo(np.int64).max:
+        raise ParameterError(f"radii contains {asked.max()}; every radius must be below 2**63")
     return asked.astype(np.int64)
 
 

@@ -22,6 +22,7 @@ PartitionBy = Literal["features", "row", "source"]
 
 _DIGEST_BYTES: Final = 16
 _CHUNK_ROWS: Final = 4096  # keeps the bytes being hashed in the cache
+_ABSENT_TYPES: Final = ("NoneType", "NAType", "NaTType")  # None, and what pandas writes for it
 
 
 def canonical(values: ArrayLike) -> NDArray[np.float64]:
@@ -59,7 +60,7 @@ def source_digests(groups: ArrayLike, key: int = 0) -> NDArray[np.uint64]:
     digests = []
     for name in distinct:
         source = keyed.copy()
-        source.update(name.encode())
+        source.update(name.encode(errors="surrogatepass"))  # a file name may hold what is no character
         digests.append(source.digest())
     return _words(digests)[which]
 
@@ -98,7 +99,7 @@ def _words(digests: list[bytes]) -> NDArray[np.uint64]:
 
 
 def _source_name(group: object) -> str:
-    if group is None or (isinstance(group, float | np.floating) and np.isnan(group)):
+    if type(group).__name__ in _ABSENT_TYPES or (isinstance(group, float | np.floating) and np.isnan(group)):
         raise DataError("groups contains a missing source; every row needs the name of its source")
     if isinstance(group, float | np.floating) and float(group).is_integer():
         return str(int(group))

@@ -191,6 +191,17 @@ def test_ties_of_labels_do_not_depend_on_which_classes_there_are() -> None:
     np.testing.assert_array_equal(names[names != "a"], order)
 
 
+def test_ties_of_declared_labels_do_not_depend_on_how_the_rows_spell_them() -> None:
+    X, labels = np.zeros((40, 1)), np.arange(40) % 2
+    for key in range(20):
+        model = CertifiedNeighborsClassifier(11, classes=[False, True], key=key)
+        kept = model.fit(X, labels == 1).certify([[0.0]])
+        # One row among the truth values that is a number turns all of them into numbers.
+        attacked = clone(model).fit(np.append(X, [[9.0]], axis=0), np.append(labels == 1, 1))
+        assert kept.radius[0] > 0
+        assert attacked.predict([[0.0]])[0] == kept.prediction[0]
+
+
 def test_row_order_batch_and_threads_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     rng = np.random.default_rng(16)
     X, y, queries = rng.normal(size=(90, 5)), rng.normal(size=90), rng.normal(size=(20, 5))
@@ -318,6 +329,17 @@ def test_bad_parameters_say_what_is_allowed(kind: Any, options: Any, error: type
 def test_sources_are_refused_with_the_model_that_counts_them(kind: Any) -> None:
     with pytest.raises(ThreatError, match=r"any number of neighbours.*partition_by='source'"):
         kind().fit(np.eye(6), np.arange(6), groups=np.arange(6))
+
+
+@pytest.mark.parametrize("threat", THREATS)
+def test_budgets_beyond_all_rows_reach_everything(threat: Any) -> None:
+    X = np.arange(10.0).reshape(-1, 1)
+    model = CertifiedNeighborsRegressor(3, threat=threat).fit(X, X[:, 0])
+    for budget in (10, 2**63 - 1, 10**30):
+        band = model.interval(X[:2], budget)
+        assert band.budget == budget
+        assert np.isinf(band.lower).all()
+        assert np.isinf(band.upper).all()
 
 
 def test_bad_offsets_budgets_counts_and_classes() -> None:

@@ -144,7 +144,8 @@ def test_the_class_holds_and_one_more_breaks_it(name: str, moves: Moves) -> None
             # Where an undeclared class answers for an empty set, nothing is claimed, so nothing need break.
             assert breaks or (alone and model.empty_class_ < 0)
             broken += breaks
-        assert (model.certify(np.repeat(row, 3, axis=0), [7, *rivals[-2:]]).radius == -1).all()
+        others = np.setdiff1d(model.classes_, target)
+        assert len(others) == 0 or (model.certify(np.repeat(row, len(others), axis=0), others).radius == -1).all()
     assert broken >= 2
 
 
@@ -274,7 +275,9 @@ BAD: list[tuple[Any, type[Exception], str]] = [
     (CertifiedKernelClassifier([(1.0, "box"), (0.5, nearest_of_all)]), DataError, "depends on the rows beside them"),
     (CertifiedRadiusClassifier(empty_value="none"), ParameterError, "like those in y"),
     (CertifiedRadiusClassifier(empty_value=[1, 2]), ParameterError, "like those in y"),
-    (CertifiedRadiusClassifier(classes=[5, 6]), DataError, "not among"),
+    (CertifiedRadiusClassifier(classes=[5, 6]), DataError, r"contains 0 in row 0, which is not one of .*\(5, 6\)"),
+    (CertifiedRadiusClassifier(classes=["0", "1", "2"]), DataError, "contains 0 in row 0"),
+    (CertifiedRadiusClassifier(classes=[0, 1, 2], empty_value=[1, 2]), ParameterError, "empty_value"),
     (CertifiedRadiusClassifier(classes=[0, 1, 2], empty_value=9), ParameterError, "empty_value"),
 ]
 
@@ -301,8 +304,37 @@ def test_bad_rows_budgets_and_sources_are_refused() -> None:
         model.certify(X)
     with pytest.raises(ValueError, match="NaN"):
         model.predict([[np.nan]])
+    classifier = CertifiedRadiusClassifier().fit(X, y)
     with pytest.raises(DataError, match="y has shape"):
-        CertifiedRadiusClassifier().fit(X, y > 0).certify(X, [True])
+        classifier.certify(X, [1.0])
+    # Labels that were read as text would otherwise all count as wrong predictions.
+    with pytest.raises(DataError, match="contains '0' in row 0, which is not one of the classes"):
+        classifier.certify(X, ["0", "1", "2"])
+
+
+@pytest.mark.parametrize("moves", THREATS)
+def test_no_attack_is_claimed_where_no_row_so_similar_can_be_inserted(moves: Moves) -> None:
+    """A quarter of the declared weight is all that a row inserted at the test row has."""
+
+    def faint(queries: NDArray[np.float64], rows: NDArray[np.float64]) -> NDArray[np.float64]:
+        return np.maximum(0, 0.25 - np.abs(queries[:, None, 0] - rows[None, :, 0]))
+
+    X = np.linspace(-0.5, 0.5, 41).reshape(-1, 1)
+    rows, y = X[[10, 20, 30]], X[:, 0]
+    known = moves in ("delete", "relabel")
+    unreached: list[Any] = [faint, [(1.0, faint), (0.25, "box")]]
+    reached: list[Any] = ["gaussian", [(1.0, "box"), (0.5, faint)]]
+    for similarity in unreached:
+        model = CertifiedKernelRegressor(similarity, threat=moves).fit(X, y)
+        cert = model.certify(rows, within=0.1, relative=False)
+        assert cert.exact.tolist() == [known] * 3
+        assert known or cert.attack.tolist() == [42] * 3
+        assert model.certify(rows, upper=-1.0).attack.tolist() == [0] * 3
+        labels = CertifiedKernelClassifier(similarity, classes=[0, 1], threat=moves).fit(X, X[:, 0] > 0)
+        assert labels.certify(rows[[0, 2]]).exact.tolist() == [known] * 2
+    for similarity in reached:
+        model = CertifiedKernelRegressor(similarity, threat=moves).fit(X, y)
+        assert model.certify(rows, within=0.1, relative=False).exact.all()
 
 
 def test_an_undeclared_class_of_no_neighbours_certifies_nothing() -> None:

@@ -98,7 +98,8 @@ def _proof(deployed: Deployed, frame: Any, asked: dict[str, Any]) -> Certificate
     relative = not asked["absolute"]
     if asked["target"] is None:
         return deployed.certify_within(X, asked["within"], relative=relative)
-    return deployed.certify(X, *around_truth(numbers_in(frame, asked["target"]), asked["within"], relative=relative))
+    truth = numbers_in(frame, asked["target"], finite=True)
+    return deployed.certify(X, *around_truth(truth, asked["within"], relative=relative))
 
 
 def _bound(frame: Any, given: str | None) -> NDArray[np.float64] | None:  # noqa: ANN401

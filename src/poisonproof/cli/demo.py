@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from decimal import ROUND_CEILING, ROUND_FLOOR
 from time import process_time
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -83,15 +84,18 @@ def _split(count: int) -> _Split:
 
 
 def _examples(proof: Certificate, band: Interval, prices: NDArray[np.float64]) -> Report:
+    above, below = f"stays above, for {_BUDGET} rows", f"stays below, for {_BUDGET} rows"
     columns = {
         "true price": prices[:_SHOWN].tolist(),
         "prediction": proof.prediction[:_SHOWN].tolist(),
         "radius": proof.radius[:_SHOWN].tolist(),
-        f"stays above, for {_BUDGET} rows": band.lower.tolist(),
-        f"stays below, for {_BUDGET} rows": band.upper.tolist(),
+        above: band.lower.tolist(),
+        below: band.upper.tolist(),
     }
     best = int(proof.radius[:_SHOWN].argmax())
-    return Report(columns, {}, [f"Diamond {best + 1}: {proof.summary(best)}."], "Five diamonds, certified within ±15 %")
+    notes = [f"Diamond {best + 1}: {proof.summary(best)}."]
+    outward = {above: ROUND_FLOOR, below: ROUND_CEILING}
+    return Report(columns, {}, notes, "Five diamonds, certified within ±15 %", outward)
 
 
 def _comparison(proof: Certificate, accuracy: CertifiedAccuracy, seconds: float) -> Report:

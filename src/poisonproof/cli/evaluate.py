@@ -112,7 +112,7 @@ def _certified(
     if deployed.classifies:
         return deployed.certify_classes(X, labels_in(frame, name))
     share = _WITHIN if within is None else within
-    return deployed.certify(X, *around_truth(numbers_in(frame, name), share, relative=relative))
+    return deployed.certify(X, *around_truth(numbers_in(frame, name, finite=True), share, relative=relative))
 
 
 def _report(accuracy: CertifiedAccuracy, gate: dict[str, Any] | None) -> Report:

@@ -11,7 +11,7 @@ import click
 
 from poisonproof.cli.models import CLASS_ESTIMATORS, ESTIMATORS, MODELS, Task, unfitted
 from poisonproof.cli.report import DOCUMENT_VERSION, Report, output_options
-from poisonproof.errors import DataError, ParameterError
+from poisonproof.errors import DataError, ParameterError, ThreatError
 from poisonproof.threat import Moves
 
 if TYPE_CHECKING:
@@ -90,6 +90,11 @@ def _unfitted(options: dict[str, Any], *, sourced: bool) -> Any:  # noqa: ANN401
     partition_by = options["partition_by"]
     if sourced and partition_by is not None:
         raise ParameterError("--partition-by and --source-column were both given; a source decides the block by itself")
+    if sourced and options["kind"] != "ensemble":
+        raise ThreatError(
+            f"--source-column was given, but --model {options['kind']} counts rows: one source can insert any number "
+            "of neighbours, so against insertions no certificate exists; use --model ensemble"
+        )
     given = {
         "n_partitions": options["partitions"],
         "threat": options["threat"],

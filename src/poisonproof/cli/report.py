@@ -7,7 +7,8 @@ import io
 import json
 import shutil
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from decimal import ROUND_CEILING, ROUND_FLOOR
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
@@ -50,12 +51,16 @@ class Report:
         Sentences that belong below the table where a person reads it.
     title : str
         What stands above it.
+    outward : mapping of str to str
+        Columns with ends of what was proved, and how :mod:`decimal` calls the way to round them where people read them.
     """
 
     columns: Mapping[str, Sequence[Any]]
     document: Mapping[str, Any]
     notes: Sequence[str] = ()
     title: str = ""
+    # Sound because a table says no more than was proved.
+    outward: Mapping[str, str] = field(default_factory=lambda: {"lower": ROUND_FLOOR, "upper": ROUND_CEILING})
 
     def emit(self, form: str | None, path: Path | None = None) -> None:
         """Write in this format to standard output, or to a file, whole or not at all."""
@@ -79,6 +84,11 @@ class Report:
     def _rows(self) -> list[tuple[Any, ...]]:
         return list(zip(*self.columns.values(), strict=True))
 
+    def _texts(self, count: int | None = None) -> list[tuple[str, ...]]:
+        """The first rows, or all of them, as people read them."""
+        columns = ((self.outward.get(name), column[:count]) for name, column in self.columns.items())
+        return list(zip(*([_shown(cell, rounding) for cell in column] for rounding, column in columns), strict=True))
+
     def _csv(self) -> str:
         text = io.StringIO()
         writer = csv.writer(text, lineterminator="\n")
@@ -88,7 +98,7 @@ class Report:
 
     def _markdown(self) -> str:
         ruler = ["---:" if _is_number(column) else "---" for column in self.columns.values()]
-        rows = [list(self.columns), ruler, *([_escaped(cell) for cell in row] for row in self._rows())]
+        rows = [list(self.columns), ruler, *([_escaped(cell) for cell in row] for row in self._texts())]
         lines = [f"| {' | '.join(cells)} |" for cells in rows]
         return "\n".join([*lines, *(f"\n{note}" for note in self.notes)]) + "\n"
 
@@ -96,21 +106,21 @@ class Report:
         from rich.console import Console  # noqa: PLC0415  only where a table is drawn
         from rich.table import Table  # noqa: PLC0415
 
-        rows = self._rows()
-        shown = rows if all_rows else rows[:_SHOWN_ROWS]
+        count = len(next(iter(self.columns.values())))
+        shown = self._texts(None if all_rows else _SHOWN_ROWS)
         drawn = Table()
         for name, column in self.columns.items():
             drawn.add_column(name, justify="right" if _is_number(column) else "left")
         for row in shown:
-            drawn.add_row(*map(_shown, row))
+            drawn.add_row(*row)
         text = io.StringIO()
         width = shutil.get_terminal_size().columns if sys.stdout.isatty() and not all_rows else _WIDE
         console = Console(file=text, width=width, color_system=None, markup=False, highlight=False, emoji=False)
         if self.title:
             console.print(self.title, soft_wrap=True)
         console.print(drawn)
-        if len(shown) < len(rows):
-            console.print(f"… and {len(rows) - len(shown):,} more rows; all of them with --format csv, json or md")
+        if len(shown) < count:
+            console.print(f"… and {count - len(shown):,} more rows; all of them with --format csv, json or md")
         for note in self.notes:
             console.print(note, soft_wrap=True)
         return "\n".join(line.rstrip() for line in text.getvalue().splitlines()) + "\n"
@@ -128,17 +138,21 @@ def _is_number(column: Sequence[Any]) -> bool:
     return all(isinstance(cell, int | float) and not isinstance(cell, bool) for cell in column if cell is not None)
 
 
-def _shown(cell: object) -> str:
+def _shown(cell: object, rounding: str | None = None) -> str:
     if cell is None:
         return ""
     if isinstance(cell, bool):
         return "yes" if cell else "no"
     if isinstance(cell, int):
         return f"{cell:,}"
+    if isinstance(cell, float) and rounding is not None:
+        from poisonproof.certificate import number_text  # noqa: PLC0415  numpy only where bounds are shown
+
+        return number_text(cell, rounding)
     if isinstance(cell, float):
         return f"{cell:,.4g}" if abs(cell) < 1000 else f"{cell:,.0f}"
     return str(cell)
 
 
-def _escaped(cell: object) -> str:
-    return _shown(cell).replace("|", "\\|").replace("\n", " ")
+def _escaped(cell: str) -> str:
+    return cell.replace("|", "\\|").replace("\n", " ")

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import sys
+from contextlib import contextmanager
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +13,7 @@ import numpy as np
 from poisonproof.errors import DataError, FileError, MissingExtraError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
     from pathlib import Path
     from types import ModuleType
 
@@ -35,12 +38,13 @@ def read_table(path: Path, types: Mapping[str, type] | None = None) -> Any:  # n
     try:
         path.open("rb").close()  # says what is wrong with a path more plainly than polars does
         if path.suffix.lower() in _PARQUET_SUFFIXES:
-            frame = polars.read_parquet(path)
+            with _quiet():
+                frame = polars.read_parquet(path)
         else:
             frame = _read_csv(polars, path, types or {})
     except OSError as error:
         raise FileError(f"{path} cannot be read: {error.strerror}") from None
-    except polars.exceptions.PolarsError as error:
+    except (polars.exceptions.PolarsError, polars.exceptions.PanicException) as error:
         kind = "Parquet" if path.suffix.lower() in _PARQUET_SUFFIXES else "CSV"
         raise FileError(f"{path} is not a complete {kind} file: {_first_line(error)}") from None
     if len(frame) == 0:
@@ -55,14 +59,17 @@ def column_of(frame: Any, name: str) -> NDArray[Any]:  # noqa: ANN401  a polars 
     return columns_of(frame, [name])[0]
 
 
-def numbers_in(frame: Any, name: str) -> NDArray[np.float64]:  # noqa: ANN401  a polars frame
-    """The finite or infinite numbers of one column ``(n_rows,)``."""
+def numbers_in(frame: Any, name: str, *, finite: bool = False) -> NDArray[np.float64]:  # noqa: ANN401  a polars frame
+    """The numbers of one column ``(n_rows,)``; infinite ones are an error where they must be ``finite``."""
     from poisonproof.schema.cells import numbers_of, row_phrase  # noqa: PLC0415
 
     numbers = numbers_of(name, column_of(frame, name))
     missing = np.isnan(numbers)
     if missing.any():
         raise DataError(f"column {name!r}, {row_phrase(missing)}: the value is missing; every row needs a number here")
+    endless = np.isinf(numbers)
+    if finite and endless.any():
+        raise DataError(f"column {name!r}, {row_phrase(endless)}: {numbers[endless][0]} must be a finite number")
     return numbers
 
 
@@ -81,10 +88,27 @@ def labels_in(frame: Any, name: str) -> NDArray[Any]:  # noqa: ANN401  a polars 
 
 
 def _read_csv(polars: ModuleType, path: Path, types: Mapping[str, type]) -> Any:  # noqa: ANN401
-    header = polars.read_csv(path, n_rows=0).columns
+    # Read as a row, because polars gives a name that stands twice another name without a word.
+    header = polars.read_csv(path, has_header=False, n_rows=1, infer_schema=False).row(0)
+    if twice := [name for name in header if name is not None and header.count(name) > 1]:
+        raise DataError(f"{path} has the column {twice[0]!r} {header.count(twice[0])} times; rename all but one")
     readers = {float: polars.Float64, str: polars.String}
     overrides = {name: readers[kind] for name, kind in types.items() if name in header}
     return polars.read_csv(path, schema_overrides=overrides, infer_schema_length=None)
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Nothing on standard error: where polars panics over a damaged file it prints pages, and raises as well."""
+    sys.stderr.flush()
+    kept, sink = os.dup(2), os.open(os.devnull, os.O_WRONLY)
+    try:
+        os.dup2(sink, 2)
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
+        os.close(sink)
 
 
 def _polars() -> ModuleType:

@@ -16,7 +16,17 @@ if TYPE_CHECKING:
 
     Offset = Callable[[NDArray[np.float64]], NDArray[np.float64]]
 
-__all__ = ["check_budget", "offset_in_training", "offset_of", "refuse_changes", "refuse_groups", "settings_of"]
+__all__ = [
+    "check_budget",
+    "codes_of",
+    "offset_in_training",
+    "offset_of",
+    "refuse_changes",
+    "refuse_groups",
+    "settings_of",
+]
+
+_SHOWN: Final = 10  # classes that an error lists
 
 # What a fitted model is read with; changed in between, a certificate would be that of a model nobody has trained.
 _SETTLED: Final = ("n_neighbors", "radius", "n_trees", "depth", "offset", "empty_value", "classes", "threat", "key")
@@ -67,6 +77,24 @@ def check_budget(budget: int) -> int:
     if budget < 0:
         raise ParameterError(f"budget={budget} must be at least 0")
     return int(budget)
+
+
+def codes_of(labels: NDArray[Any], classes: NDArray[Any], name: str, n_rows: int | None = None) -> NDArray[np.int64]:
+    """The place of each label among the sorted classes."""
+    if n_rows is not None and labels.shape != (n_rows,):
+        raise DataError(f"{name} has shape {labels.shape}; it must have one class for each of the {n_rows} rows")
+    unknown = ~np.isin(labels, classes)
+    if not unknown.any():
+        places = np.minimum(np.searchsorted(classes, labels), len(classes) - 1)
+        unknown = classes[places] != labels  # a number is not the word it is spelled like
+    if unknown.any():
+        row = int(np.argmax(unknown))
+        known = ", ".join(map(repr, classes[:_SHOWN].tolist())) + (", …" if len(classes) > _SHOWN else "")
+        raise DataError(
+            f"{name} contains {labels.tolist()[row]!r} in row {row}, which is not one of the classes ({known}); "
+            "declare it in classes="
+        )
+    return places.astype(np.int64)
 
 
 def settings_of(model: object) -> dict[str, Any]:

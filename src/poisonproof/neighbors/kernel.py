@@ -32,8 +32,8 @@ def _described(similarity: AnySimilarity) -> str:
 class CertifiedKernelRegressor(WeighedRowsRegressor):
     """The similarity-weighted median of all training rows, with a proof of how many poisoned rows it withstands.
 
-    Certifies the declared ``threat``, exactly where a row can be inserted that is as similar as rows can be (at the
-    test row, with every named similarity); safely in any case.
+    Certifies the declared ``threat``, exactly where a row inserted at the test row is as similar as rows can be, as it
+    is with every named similarity; safely in any case. Where it is not, no attack by insertion is known.
 
     Parameters
     ----------
@@ -113,8 +113,8 @@ class CertifiedKernelRegressor(WeighedRowsRegressor):
 class CertifiedKernelClassifier(WeighedRowsClassifier):
     """The class of the largest total similarity, with a proof of how many poisoned rows it withstands.
 
-    Certifies the declared ``threat``, exactly where a row can be inserted that is as similar as rows can be; safely in
-    any case. Ties go to the smaller label.
+    Certifies the declared ``threat``, exactly where a row inserted at the test row is as similar as rows can be; safely
+    in any case. Where it is not, no attack by insertion is known. Ties go to the smaller label.
 
     Parameters
     ----------

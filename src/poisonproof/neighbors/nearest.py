@@ -10,8 +10,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
 from poisonproof.certificate import Certificate, Interval, bounds_of
-from poisonproof.errors import DataError
-from poisonproof.neighbors.declared import check_budget, offset_in_training, offset_of, refuse_groups
+from poisonproof.neighbors.declared import check_budget, codes_of, offset_in_training, offset_of, refuse_groups
 from poisonproof.neighbors.ranks import median_costs, median_ends, plurality_costs, ranks_for_budget
 from poisonproof.neighbors.remembered import RememberedRows
 from poisonproof.partition import canonical, content_digests, source_digests
@@ -183,18 +182,20 @@ class CertifiedNeighborsRegressor(RegressorMixin, RememberedRows):
 
     def interval(self, X: ArrayLike, budget: int) -> Interval:
         """Where ``budget`` modifications of the training data can move each prediction; both ends are reached."""
-        budget = check_budget(budget)
+        spent = check_budget(budget)
         rows = self._checked_rows(X)
         votes_of, k, n_rows = self._votes_of(rows), self.n_neighbors, len(self._targets)
-        count = ranks_for_budget(k, n_rows, self.threat_, budget)
+        # As many modifications as there are rows move every median anywhere.
+        capped = min(spent, n_rows)
+        count = ranks_for_budget(k, n_rows, self.threat_, capped)
 
         def reach(window: slice) -> tuple[NDArray[np.float64], ...]:
             ranked = votes_of(window, count)
-            ends = median_ends(ranked, k=k, n_rows=n_rows, threat=self.threat_, budget=budget)
+            ends = median_ends(ranked, k=k, n_rows=n_rows, threat=self.threat_, budget=capped)
             return (*ends, _medians(ranked[:, :k]))
 
         lower, upper, prediction = map(np.concatenate, zip(*self._each_chunk(reach, len(rows)), strict=True))
-        return Interval(lower, upper, prediction, budget, self.threat_, f"exact, {k} nearest neighbours")
+        return Interval(lower, upper, prediction, spent, self.threat_, f"exact, {k} nearest neighbours")
 
     def _votes_of(self, rows: NDArray[np.float64]) -> LabelsOf:
         """The function that looks up the votes of some rows' nearest neighbours, nearest first."""
@@ -291,9 +292,10 @@ class CertifiedNeighborsClassifier(ClassifierMixin, RememberedRows):
         rows, labels = validate_data(self, X, y, dtype=np.float64)
         check_classification_targets(labels)
         self.classes_ = np.unique(labels if self.classes is None else np.asarray(self.classes))
-        codes = _codes(labels, self.classes_, "y")
-        # Sound because a label's digest is its name's: a number among the classes would change when classes appear.
-        self._codes = codes[self._remember(canonical(rows), source_digests(labels, self.key))]
+        codes = codes_of(labels, self.classes_, "y")
+        # Sound because a label's digest is its name's: a number among the classes would change when classes appear. The
+        # name is the declared one: True among words or numbers is spelled otherwise.
+        self._codes = codes[self._remember(canonical(rows), source_digests(self.classes_[codes], self.key))]
         return self
 
     def predict(self, X: ArrayLike) -> NDArray[Any]:
@@ -314,7 +316,7 @@ class CertifiedNeighborsClassifier(ClassifierMixin, RememberedRows):
         """
         rows = self._checked_rows(X)
         labels_of, k, n_rows = self._labels_of(rows), self.n_neighbors, len(self._codes)
-        wanted = None if y is None else _codes(np.asarray(y), self.classes_, "y", len(rows))
+        wanted = None if y is None else codes_of(np.asarray(y), self.classes_, "y", len(rows))
         target = np.zeros(len(rows), dtype=np.int64) if wanted is None else wanted
 
         def costs_of(which: RowNumbers, ranked: NDArray[np.int64], threat: Threat) -> NDArray[np.int64]:
@@ -353,20 +355,3 @@ def _medians(votes: NDArray[np.float64]) -> NDArray[np.float64]:
     """The median of each row of an odd number of votes: a vote that was cast."""
     middle = votes.shape[1] // 2
     return np.partition(votes, middle, axis=1)[:, middle]
-
-
-def _codes(labels: NDArray[Any], classes: NDArray[Any], name: str, n_rows: int | None = None) -> NDArray[np.int64]:
-    """The place of each label among the sorted classes."""
-    if n_rows is not None and labels.shape != (n_rows,):
-        raise DataError(f"{name} has shape {labels.shape}; it must have one class for each of the {n_rows} rows")
-    unknown = ~np.isin(labels, classes)
-    if not unknown.any():
-        places = np.minimum(np.searchsorted(classes, labels), len(classes) - 1)
-        unknown = classes[places] != labels  # a number is not the word it is spelled like
-    if unknown.any():
-        row = int(np.argmax(unknown))
-        label = labels.tolist()[row]
-        raise DataError(
-            f"{name} contains {label!r} in row {row}, which is not one of the classes; declare it in classes="
-        )
-    return places.astype(np.int64)

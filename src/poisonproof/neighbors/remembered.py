@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     LabelsOf = Callable[[RowNumbers, int], NDArray[Any]]
     CostsOf = Callable[[RowNumbers, NDArray[Any], Threat], NDArray[np.int64]]
 
-__all__ = ["Method", "RememberedRows"]
+__all__ = ["Method", "RememberedRows", "check_neighbors"]
 
 Method = Literal["exact", "paper"]
 
@@ -75,11 +75,7 @@ class RememberedRows(BaseEstimator):
         return np.array(apart), self._order[places]
 
     def _check_parameters(self) -> None:
-        k = _checked_count(self.n_neighbors)
-        if k < 1:
-            raise ParameterError(f"n_neighbors={k} must be at least 1")
-        if k % 2 == 0:
-            raise ParameterError(f"n_neighbors={k} must be odd so that two sides never tie; use {k - 1} or {k + 1}")
+        check_neighbors(self.n_neighbors)
         if self.method not in _METHODS:
             raise ParameterError(f"method={self.method!r} is unknown; use 'exact' or 'paper'")
         check_key(self.key)
@@ -138,6 +134,15 @@ class RememberedRows(BaseEstimator):
             method=f"{_METHODS[self.method]}, {self.n_neighbors} nearest neighbours",
             **region,
         )
+
+
+def check_neighbors(count: int) -> None:
+    """An error unless so many neighbours can vote."""
+    k = _checked_count(count)
+    if k < 1:
+        raise ParameterError(f"n_neighbors={k} must be at least 1")
+    if k % 2 == 0:
+        raise ParameterError(f"n_neighbors={k} must be odd so that two sides never tie; use {k - 1} or {k + 1}")
 
 
 def _checked_count(count: int) -> int:

@@ -143,6 +143,13 @@ class LargestSimilarity:
         """The weight of the most similar row there can be."""
         return max(round(scale * STEPS) for scale, _ in self._terms)
 
+    def weigh_inserted(self, queries: list[NDArray[np.float64]]) -> NDArray[np.int64]:
+        """The weight of a row inserted at each encoded query, ``(n_queries,)``."""
+        if any(isinstance(term, Similarity) and round(scale * STEPS) == self.heaviest for scale, term in self._terms):
+            return np.full(len(queries[0]), self.heaviest)  # at no distance the named ones are 1
+        alone = ([block[[place]] for block in queries] for place in range(len(queries[0])))
+        return np.array([self.weigh(row, row)[0, 0] for row in alone], dtype=np.int64)
+
     def encode(self, rows: NDArray[np.float64]) -> list[NDArray[np.float64]]:
         """The rows as each similarity measures them."""
         return [term.encode(rows) for _, term in self._terms]

@@ -12,10 +12,11 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from poisonproof.certificate import Certificate, Interval, bounds_of
-from poisonproof.errors import DataError, ParameterError
+from poisonproof.errors import ParameterError
 from poisonproof.neighborhood import NEVER, Neighborhoods, intervals, medians, radii
 from poisonproof.neighbors.declared import (
     check_budget,
+    codes_of,
     offset_in_training,
     offset_of,
     refuse_changes,
@@ -59,12 +60,17 @@ class Weighing(Protocol):
         """The weights, ``(n_queries, n_rows)``."""
         ...
 
+    def weigh_inserted(self, queries: Any) -> NDArray[np.int64]:  # noqa: ANN401  as above
+        """The weight of a row inserted at each query, ``(n_queries,)``."""
+        ...
+
 
 class _Part(NamedTuple):
     """What was found for one chunk of rows."""
 
     prediction: NDArray[Any]
     radius: NDArray[np.int64]
+    attack: NDArray[np.int64]
     unbreakable: NDArray[np.bool_]
     lower: NDArray[np.float64]
     upper: NDArray[np.float64]
@@ -92,6 +98,16 @@ class _WeighedRows(BaseEstimator, ABC):
 
     def _weights(self, rows: NDArray[np.float64]) -> NDArray[np.int32]:
         return self.weighing_.weigh(self.weighing_.encode(rows), self.encoded_)
+
+    def _attack(
+        self, rows: NDArray[np.float64], radius: NDArray[np.int64], unbreakable: NDArray[np.bool_]
+    ) -> NDArray[np.int64]:
+        """What an attack on each row costs that is sure to work; one more than all rows where none is known."""
+        if not self.threat_.inserts:
+            return radius + 1
+        weight = self.weighing_.weigh_inserted(self.weighing_.encode(rows))
+        known = (weight == self.weighing_.heaviest) | (radius < 0) | unbreakable
+        return np.where(known, radius + 1, np.maximum(radius, self.n_units_) + 1)
 
     def _checked_rows(self, X: ArrayLike) -> NDArray[np.float64]:
         check_is_fitted(self)
@@ -174,14 +190,14 @@ class WeighedRowsRegressor(RegressorMixin, _WeighedRows):
             prediction = medians(sets)
             low, high = bounds(prediction, window)
             radius, unbreakable = radii(sets, low, high, self.threat_.moves).radius(self.n_units_)
-            return _Part(prediction, radius, unbreakable, low, high)
+            return _Part(prediction, radius, self._attack(rows[window], radius, unbreakable), unbreakable, low, high)
 
         parts = self._each_chunk(work, len(rows))
-        prediction, radius, unbreakable, low, high = map(np.concatenate, zip(*parts, strict=True))
+        prediction, radius, attack, unbreakable, low, high = map(np.concatenate, zip(*parts, strict=True))
         return Certificate(
             prediction=prediction,
             radius=radius,
-            attack=radius + 1,
+            attack=attack,
             unbreakable=unbreakable,
             threat=self.threat_,
             method=self._method(),
@@ -234,8 +250,8 @@ class WeighedRowsClassifier(ClassifierMixin, _WeighedRows):
         rows, labels = validate_data(self, X, y, dtype=np.float64)
         check_classification_targets(labels)
         self.classes_ = self._all_classes(labels)
+        self.labels_ = codes_of(labels, self.classes_, "y")
         self._remember(weighing, canonical(rows))
-        self.labels_ = np.searchsorted(self.classes_, labels).astype(np.int64)
         self.empty_class_ = self._empty_class()
         return self
 
@@ -256,7 +272,7 @@ class WeighedRowsClassifier(ClassifierMixin, _WeighedRows):
             The classes to certify; the radius is -1 where another one is predicted. None: the predicted classes.
         """
         rows = self._checked_rows(X)
-        given = None if y is None else self._indices(y, len(rows))
+        given = None if y is None else codes_of(np.asarray(y), self.classes_, "y", len(rows))
 
         def work(window: slice) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
             ballots = self._ballots(rows[window])
@@ -271,7 +287,7 @@ class WeighedRowsClassifier(ClassifierMixin, _WeighedRows):
         return Certificate(
             prediction=prediction,
             radius=radius,
-            attack=radius + 1,
+            attack=self._attack(rows, radius, unbreakable),
             unbreakable=unbreakable,
             threat=self.threat_,
             method=self._method(),
@@ -285,35 +301,19 @@ class WeighedRowsClassifier(ClassifierMixin, _WeighedRows):
 
     def _all_classes(self, labels: NDArray[Any]) -> NDArray[Any]:
         """All classes there are, ascending: the declared ones, or those seen and that of an empty set."""
+        if self.classes is not None:
+            return np.unique(np.asarray(self.classes))
         seen = np.unique(labels)
-        if self.classes is None:
-            return seen if self.empty_value is None else np.unique(np.append(seen, _like(self.empty_value, seen)))
-        declared = np.unique(np.asarray(self.classes))
-        # One by one: an array of both would turn numbers into the words they are spelled like.
-        unknown = seen[~(seen[:, None] == declared[None, :]).any(axis=1)]
-        if len(unknown):
-            raise DataError(
-                f"label {unknown.tolist()[0]!r} is not among the declared classes={declared.tolist()}; "
-                "declare it or leave its rows out"
-            )
-        return declared
+        return seen if self.empty_value is None else np.unique(np.append(seen, _like(self.empty_value, seen)))
 
     def _empty_class(self) -> int:
         if self.empty_value is None:
             return UNDECLARED if self.classes is None else 0
-        (place,) = self._indices([self.empty_value], 1)
-        if place < 0:
+        label = np.asarray(self.empty_value)
+        if label.ndim or not (self.classes_ == label).any():
             allowed = self.classes_.tolist()
             raise ParameterError(f"empty_value={self.empty_value!r} is not a class; use one of the classes={allowed}")
-        return int(place)
-
-    def _indices(self, y: ArrayLike, n_rows: int) -> NDArray[np.int64]:
-        """The place of each label among the classes; -1 where it is none of them, so that nothing is certified."""
-        labels = np.asarray(y)
-        if labels.shape != (n_rows,):
-            raise DataError(f"y has shape {labels.shape}; it must have one label for each of the {n_rows} rows")
-        matches = labels[:, None] == self.classes_[None, :]
-        return np.where(matches.any(axis=1), matches.argmax(axis=1), -1).astype(np.int64)
+        return int(np.argmax(self.classes_ == label))
 
 
 def _like(label: Any, seen: NDArray[Any]) -> NDArray[Any]:  # noqa: ANN401  a label of any type

@@ -41,6 +41,9 @@ class _Ball:
     def weigh(self, queries: NDArray[np.float64], rows: NDArray[np.float64]) -> NDArray[np.int32]:
         return (self.metric.distances(queries, rows) <= self.radius).astype(np.int32)
 
+    def weigh_inserted(self, queries: NDArray[np.float64]) -> NDArray[np.int64]:
+        return np.ones(len(queries), dtype=np.int64)
+
 
 def _ball(model: CertifiedRadiusRegressor | CertifiedRadiusClassifier) -> _Ball:
     check_positive(model.radius, "radius")

@@ -24,10 +24,11 @@ if TYPE_CHECKING:
 __all__ = ["page_of", "write_pages"]
 
 _STEPS: Final = 400
+_ASIDE: Final = "results"
 
 
 def write_pages(results: Results, folder: str | os.PathLike[str], *, pictures: bool = True) -> list[Path]:
-    """Write ``results.json``, ``results.md``, a CSV file for each table and for the curves, and the pictures.
+    """Write ``results.json``, ``results.md``, and a folder ``results`` with the tables as CSV, the curves and pictures.
 
     Parameters
     ----------
@@ -39,10 +40,11 @@ def write_pages(results: Results, folder: str | os.PathLike[str], *, pictures: b
         Whether to draw, as PNG and SVG.
     """
     place = Path(folder)
+    aside = place / _ASIDE
     try:
-        place.mkdir(parents=True, exist_ok=True)
+        aside.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise FileError(f"{place} cannot be made: {error.strerror}") from error
+        raise FileError(f"{aside} cannot be made: {error.strerror}") from error
     tables = tables_of(results)
     names: list[str] = []
     drawn = figures_of(results) if pictures else ()
@@ -52,9 +54,9 @@ def write_pages(results: Results, folder: str | os.PathLike[str], *, pictures: b
         for form in ("png", "svg"):
             picture = io.BytesIO()
             figure.savefig(picture, format=form, dpi=110, metadata={"Date": None} if form == "svg" else None)
-            written.append(_put(place / f"{name}.{form}", picture.getvalue()))
+            written.append(_put(aside / f"{name}.{form}", picture.getvalue()))
     for name, table in {**tables, "curves": _curve_rows(results)}.items():
-        written.append(_put(place / f"{name.replace(' ', '-')}.csv", _csv(table).encode()))
+        written.append(_put(aside / f"{name.replace(' ', '-')}.csv", _csv(table).encode()))
     written.append(_put(place / "results.json", results.to_json().encode()))
     written.append(_put(place / "results.md", page_of(results, names).encode()))
     return written
@@ -83,7 +85,7 @@ def page_of(results: Results, pictures: list[str]) -> str:
         if series.unsound
     ]
     if pictures:
-        parts += ["## Pictures", *[f"![{name.replace('-', ' of ', 1)}]({name}.png)" for name in pictures]]
+        parts += ["## Pictures", *[f"![{name.replace('-', ' of ', 1)}]({_ASIDE}/{name}.png)" for name in pictures]]
     return "\n\n".join(parts) + "\n"
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import tomllib
+from contextlib import suppress
 from dataclasses import MISSING, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -40,14 +41,19 @@ def write_declaration(path: str | os.PathLike[str], columns: Sequence[Column], t
     tables = [] if target is None else ["[target]\n" + _lines(target)]
     tables += [f'[[columns]]\nkind = "{_kind(column)}"\n' + _lines(column) for column in columns]
     text = _encoded("\n".join(tables))
-    goal = Path(path)
-    draft = goal.with_name(f".{goal.name}.{os.getpid()}.part")
+    goal = Path(path).resolve()
+    if goal.exists() and not goal.is_file():
+        raise FileError(f"the schema {os.fspath(path)!r} cannot be written: it exists and is no ordinary file")
+    draft = goal.parent / f".{goal.name}.{os.getpid()}.part"
     try:
         draft.write_bytes(text)
         draft.replace(goal)
-    except OSError as error:
-        draft.unlink(missing_ok=True)
-        raise FileError(f"the schema {os.fspath(path)!r} cannot be written: {error.strerror or error}") from None
+    except BaseException as error:
+        with suppress(OSError):
+            draft.unlink()
+        if isinstance(error, OSError):
+            raise FileError(f"the schema {os.fspath(path)!r} cannot be written: {error.strerror or error}") from None
+        raise
 
 
 def _parse(document: dict[str, Any]) -> tuple[tuple[Column, ...], Target | None]:
