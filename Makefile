@@ -12,7 +12,7 @@ demo: $(STAMP)
 $(STAMP): pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade 'pip>=25.1'
-	$(BIN)/python -m pip install --quiet --editable '.[io,plot,data,tune]' --group dev
+	$(BIN)/python -m pip install --quiet --editable '.[io,plot,data,tune,highs,boost]' --group dev
 	touch $(STAMP)
 
 test: $(STAMP)

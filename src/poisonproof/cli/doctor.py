@@ -22,10 +22,8 @@ _EXTRAS: Final = {
     "plot": ("matplotlib",),
     "data": ("pooch",),
     "highs": ("highspy",),
-    "boost": ("xgboost", "lightgbm"),
+    "boost": ("xgboost",),
     "tune": ("optuna",),
-    "cluster": ("dask", "distributed"),
-    "report": ("jinja2",),
 }
 _FAILED: Final = 1
 
