@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from itertools import combinations
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pandas as pd
@@ -211,9 +211,13 @@ QUERIES_FRAME = pd.DataFrame(QUERIES, columns=["a", "b"])
             "has neither predict_proba",
         ),
         ({"classes": ["red"]}, DataError, "classes= declares one class"),
-        ({"classes": ["red", "blue"]}, DataError, "label 'green'"),
+        ({"classes": ["red", "blue"]}, DataError, "contains 'green'"),
         ({"empty_value": "red"}, ParameterError, "needs declared classes"),
-        ({"empty_value": "pink", "classes": list(LABELS)}, DataError, "empty_value has the label"),
+        (
+            {"empty_value": "pink", "classes": list(LABELS)},
+            ParameterError,
+            "empty_value='pink' is not a class; use one of the classes=",
+        ),
         ({"max_cost": 2}, ThreatError, "deletions of rows only"),
     ],
 )
@@ -227,7 +231,7 @@ def test_bad_data() -> None:
         CertifiedClassifier().fit(X, np.zeros(150, dtype=int))
     with pytest.raises(ValueError, match="continuous"):
         CertifiedClassifier().fit(X, X[:, 0])
-    with pytest.raises(DataError, match="not among the classes"):
+    with pytest.raises(DataError, match="not one of the classes"):
         fitted().certify(QUERIES, ["pink"] * 20)
     with pytest.raises(DataError, match=r"y has shape \(1,\)"):
         fitted().certify(QUERIES, ["red"])
@@ -237,3 +241,26 @@ def test_bad_data() -> None:
 def test_a_classifier_that_knows_nothing_is_certified_as_well() -> None:
     model = fitted(estimator=DummyClassifier(), rule="runoff", classes=list(LABELS))
     assert (model.certify(QUERIES).radius >= 0).all()
+
+
+@pytest.mark.parametrize("layout", [np.eye(4, dtype=int)[[3, 0, 1, 2]], [[1, 1, 0, 0], [0, 0, 1, 0], [0, 0, 0, 1]]])
+@pytest.mark.filterwarnings("ignore:.*have no rows")
+def test_runoff_with_costs_counts_the_rows_of_its_own_blocks(layout: Any) -> None:
+    rng = np.random.default_rng(28)
+    settings: dict[str, Any] = {"rule": "runoff", "max_cost": 2, "threat": "delete", "classes": ["b", "c"]}
+    for _ in range(15):
+        n_rows = int(rng.integers(5, 10))
+        rows, labels = rng.normal(size=(n_rows, 2)), np.array(["b", "c"])[rng.integers(0, 2, n_rows)]
+        certificate = CertifiedClassifier(layout=layout, **settings).fit(rows, labels).certify(rows)
+        for gone in range(n_rows):
+            left = np.arange(n_rows) != gone
+            after = CertifiedClassifier(layout=layout, **settings).fit(rows[left], labels[left]).predict(rows)
+            assert not ((after != certificate.prediction) & (certificate.radius >= 1)).any()
+
+
+def test_efforts_are_checked_where_no_block_is_shared() -> None:
+    model = CertifiedClassifier(n_partitions=5).fit(X, Y)
+    with pytest.raises(ParameterError, match="effort='bogus' is unknown"):
+        model.certify(X, effort=cast("Any", "bogus"))
+    with pytest.raises(ParameterError, match="time_limit=-1 must be"):
+        model.certify(X, time_limit=-1)

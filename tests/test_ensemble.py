@@ -260,3 +260,23 @@ def test_fit_is_silent_where_all_is_well() -> None:
 def test_a_layout_must_be_given() -> None:
     with pytest.raises(ParameterTypeError, match="layout=None must be one of 'triples'"):
         fitted(layout=None, spread=4)
+
+
+@pytest.mark.parametrize("layout", [np.eye(5, dtype=int)[[1, 2, 3, 4, 0]], [[1, 1, 0, 0], [0, 0, 1, 0], [0, 0, 0, 1]]])
+def test_a_witness_names_blocks_however_submodels_are_numbered(layout: Any) -> None:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 2))
+    y = X[:, 0] + rng.normal(size=60)
+    model = CertifiedRegressor(Ridge(), layout=layout).fit(X, y)
+    certificate = model.certify(X[:9], within=0.1, witness=True)
+    assert certificate.witness is not None
+    assert certificate.witness.shape == (9, model.n_blocks_)
+    assert certificate.radius.tolist() == model.certify(X[:9], within=0.1).radius.tolist()
+    votes, low, high = model.votes(X[:9]), certificate.lower, certificate.upper
+    assert low is not None
+    assert high is not None
+    for row, touched in enumerate(certificate.witness.toarray()):
+        assert touched.sum() == certificate.attack[row]
+        hit = (model.incidence_ @ touched) > 0
+        out = np.maximum((votes[:, row][~hit] < low[row]).sum(), 0), (votes[:, row][~hit] > high[row]).sum()
+        assert 2 * (max(out) + hit.sum()) > model.n_submodels_

@@ -102,7 +102,22 @@ def test_spread_one_is_disjoint_whatever_the_layout() -> None:
     assert disjoint(3).blocks_of(2).tolist() == [2]
 
 
-@pytest.mark.parametrize("form", [np.array, sp.csr_array, sp.coo_array, lambda rows: rows])
+FORMS = [
+    np.array,
+    lambda rows: rows,
+    sp.csr_array,
+    sp.csc_matrix,
+    sp.coo_array,
+    sp.bsr_array,
+    sp.dia_array,
+    sp.lil_array,
+    sp.dok_array,
+    lambda rows: sp.lil_matrix(np.array(rows, dtype=bool)),
+    lambda rows: sp.dok_matrix(np.array(rows, dtype=float)),
+]
+
+
+@pytest.mark.parametrize("form", FORMS)
 def test_a_custom_incidence_is_taken_as_it_is(form: object) -> None:
     rows = [[1, 1, 0, 0], [0, 1, 1, 0], [0, 0, 0, 1]]
     layout = make_layout(3, incidence=form(rows))  # type: ignore[operator]
@@ -123,6 +138,10 @@ def test_a_custom_incidence_is_taken_as_it_is(form: object) -> None:
         (np.zeros((0, 3)), "at least 1"),
         ([[1], [1, 0], [1]], "rows of different lengths"),
         (sp.coo_array(([1, 1], ([0, 0], [0, 0])), shape=(1, 2)), "twice"),
+        (sp.coo_array(([True, True], ([0, 0], [0, 0])), shape=(1, 2)), "twice"),
+        (sp.csr_array(([True, True], [0, 0], [0, 2]), shape=(1, 2)), "twice"),
+        (sp.lil_array(np.array([[1, 2]])), "False or 0 elsewhere"),
+        (sp.dok_array(np.array([[1, 0], [0, 0], [1, 1]])), "submodel 1 no block"),
     ],
 )
 def test_a_custom_incidence_that_cannot_be_used_says_why(rows: object, message: str) -> None:

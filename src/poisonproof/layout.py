@@ -271,7 +271,8 @@ def _incidence(members: list[NDArray[np.int64]], n_blocks: int) -> sp.csr_array:
 
 def _custom(incidence: Any, *, odd: bool) -> Layout:  # noqa: ANN401  any matrix, dense or sparse
     try:
-        matrix: Any = incidence if sp.issparse(incidence) else np.asarray(incidence)
+        # Of the sparse formats some keep their entries in lists or a dictionary; this one has them all in an array.
+        matrix: Any = sp.coo_array(incidence) if sp.issparse(incidence) else np.asarray(incidence)
     except ValueError:
         raise DataError("incidence has rows of different lengths; give a matrix (n_submodels, n_blocks)") from None
     if matrix.ndim != 2 or 0 in matrix.shape:
@@ -279,7 +280,7 @@ def _custom(incidence: Any, *, odd: bool) -> Layout:  # noqa: ANN401  any matrix
     values = matrix.data if sp.issparse(matrix) else matrix
     if values.dtype.kind not in "biuf" or not np.isin(values, (0, 1)).all():
         raise DataError("incidence must be True or 1 where a submodel trains on a block, and False or 0 elsewhere")
-    table = sp.csr_array(matrix).astype(np.int64)
+    table = sp.csr_array(matrix.astype(np.int64))
     table.sum_duplicates()
     if np.any(table.data > 1):
         raise DataError("incidence has an entry twice; give each block of a submodel once")

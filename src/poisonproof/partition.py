@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 import numpy as np
 
 from poisonproof.errors import DataError, ParameterError, ParameterTypeError
+from poisonproof.labels import spelling
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -71,13 +72,16 @@ def blocks_of(digests: NDArray[np.uint64], n_blocks: int) -> NDArray[np.int64]:
 
 
 def content_order(
-    digests: NDArray[np.uint64], targets: NDArray[Any], blocks: NDArray[np.int64] | None = None
+    digests: NDArray[np.uint64],
+    targets: NDArray[Any],
+    blocks: NDArray[np.int64] | None = None,
+    ties: NDArray[Any] | None = None,
 ) -> NDArray[np.int64]:
     """The order of rows by block, then by content, so that the order they came in never matters.
 
-    Rows that tie on digest and target are identical, so their mutual order changes nothing.
+    Rows that tie on digest, target and ``ties`` are identical, so their mutual order changes nothing.
     """
-    keys = (targets, digests[:, 1], digests[:, 0])
+    keys = (targets if ties is None else ties, targets, digests[:, 1], digests[:, 0])
     return np.lexsort(keys if blocks is None else (*keys, blocks))
 
 
@@ -101,6 +105,6 @@ def _words(digests: list[bytes]) -> NDArray[np.uint64]:
 def _source_name(group: object) -> str:
     if type(group).__name__ in _ABSENT_TYPES or (isinstance(group, float | np.floating) and np.isnan(group)):
         raise DataError("groups contains a missing source; every row needs the name of its source")
-    if isinstance(group, float | np.floating) and float(group).is_integer():
-        return str(int(group))
-    return str(group)
+    # Sound because whoever reads the names from a file may get numbers, or text once some other row has a name: the
+    # source of a row must not hang on that.
+    return spelling(group)

@@ -100,12 +100,15 @@ class Poll:
         incidence = (
             sp.csr_array(sp.eye_array(self.n_submodels, dtype=np.bool_)) if self.incidence is None else self.incidence
         )
+        # Sound because caps are counted by block: where a submodel stands for its own blocks, its
+        # capacity says the same of it.
+        caps = None if self.incidence is None else self.caps
         if self.costs is None or self.costs.ndim == 2:
-            return Ground(incidence, self.capacity, self.caps)
+            return Ground(incidence, self.capacity, caps)
         # Exact because both copies are reached by the same touches: the first once the target is left, the second
         # once the rival is joined, and each counts 1.
         twice = sp.csr_array(sp.vstack([incidence, incidence], format="csr"))
-        return Ground(twice, None if self.capacity is None else np.tile(self.capacity, 2), self.caps)
+        return Ground(twice, None if self.capacity is None else np.tile(self.capacity, 2), caps)
 
 
 def class_counts(votes: NDArray[np.integer], n_classes: int) -> NDArray[np.int64]:

@@ -76,6 +76,12 @@ def test_classes_and_other_parameters() -> None:
         ({"n_rows": 399}, ParameterError, "at least the 400"),
         ({"within": None}, ParameterError, "within is missing"),
         ({"X": X[:1], "y": CURVE[:1]}, DataError, "give more rows"),
+        ({"X": X[:, 0]}, DataError, r"X has shape \(400,\); it must be \(n_rows, n_features\)"),
+        ({"y": CURVE[1:]}, DataError, r"y has shape \(399,\); it must be \(400,\)"),
+        ({"y": CURVE[:, None]}, DataError, r"y has shape \(400, 1\); it must be \(400,\)"),
+        ({"radius": 3.0}, ParameterTypeError, "radius=3.0 must be an integer"),
+        ({"n_rows": 4000.5}, ParameterTypeError, "n_rows=4000.5 must be an integer"),
+        ({"n_folds": 2.5}, ParameterTypeError, "n_folds=2.5 must be an integer"),
     ],
 )
 def test_bad_questions(change: Any, error: type[Exception], says: str) -> None:

@@ -109,6 +109,32 @@ def test_a_heavy_row_of_a_third_class_is_worth_turning(target: int) -> None:
     assert withstood(alone, np.array([target]), "relabel")[0] == 2 - (first < target)
 
 
+def by_sorting_all_gains(ballots: Ballots, target: int) -> int:
+    """What a changed label gains against each rival, largest first, until the lead is lost: no row left out."""
+    counts = np.bincount(ballots.classes, weights=ballots.weights[0], minlength=ballots.n_classes).astype(int)
+    held: list[int] = []
+    for rival in [label for label in range(ballots.n_classes + ballots.open_ended) if label != target]:
+        unseen = rival == ballots.n_classes
+        lead = counts[target] - (0 if unseen else counts[rival]) - (rival < target or unseen)
+        worth = np.where(ballots.classes == target, 2, np.where(ballots.classes == rival, 0, 1))
+        gains = np.sort(worth * ballots.weights[0])[::-1]
+        held.append(int(np.count_nonzero(np.cumsum(gains) <= lead)))
+    return min(held)
+
+
+@pytest.mark.parametrize("heaviest", [1, 4, 1000, 2**30])
+def test_changed_labels_of_many_rows_are_counted_as_if_all_gains_were_sorted(heaviest: int) -> None:
+    rng = np.random.default_rng(heaviest)
+    for case in range(120):
+        n_classes, size = int(rng.integers(2, 8)), int(rng.integers(30, 200))
+        classes = rng.choice(n_classes, size, p=rng.dirichlet(np.ones(n_classes)))
+        # Few heavy rows and many light ones, half of them absent in every other case.
+        weights = np.ceil(heaviest * rng.beta(0.3, 3, size)).astype(np.int32) * (rng.random(size) > case % 2 / 2)
+        ballots = Ballots(classes, weights[None].astype(np.int32), n_classes, heaviest, 0, bool(case % 3))
+        target = pluralities(ballots)
+        assert withstood(ballots, target, "relabel")[0] == by_sorting_all_gains(ballots, int(target[0]))
+
+
 @pytest.mark.parametrize("moves", ["insert+delete", "insert", "delete", "relabel"])
 def test_nothing_is_certified_of_an_empty_set_whose_class_nobody_declared(moves: Moves) -> None:
     ballots = Ballots(np.array([1]), np.zeros((1, 1), dtype=np.int32), 2, 1, UNDECLARED, open_ended=True)

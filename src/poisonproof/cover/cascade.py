@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from poisonproof.cover.problem import CoverProblem
     from poisonproof.cover.structure import Structure
 
-__all__ = ["Effort", "minimum_cover", "solve"]
+__all__ = ["Effort", "check_effort", "minimum_cover", "solve"]
 
 _LARGEST_GAIN: Final = 255  # that the group profiles can tell apart
 
@@ -71,10 +71,7 @@ def minimum_cover(
     witness : bool, default=False
         Whether to return the attacks.
     """
-    if effort not in WORK:
-        raise ParameterError(f"effort={effort!r} is unknown; use 'fast' or 'exact'")
-    if time_limit is not None and not (isinstance(time_limit, Real) and time_limit >= 0):
-        raise ParameterError(f"time_limit={time_limit!r} must be a number of seconds of at least 0, or None")
+    check_effort(effort, time_limit)
     incidence = None if incidence is None else by_rows(incidence)
     sizes = (len(costs), len(costs)) if incidence is None else incidence.shape
     _check(sizes, costs, quota, gains=gains, movable=movable, caps=caps)
@@ -89,6 +86,14 @@ def minimum_cover(
         raise DataError(f"incidence gives submodel {int(np.argmin(np.diff(incidence.indptr)))} no block")
     batch = _Batch(structure_of(incidence), costs, quota, gains=gains, movable=movable, caps=caps)
     return batch.solve(enough, only_enough=only_enough, effort=effort, time_limit=time_limit, witness=witness)
+
+
+def check_effort(effort: Effort, time_limit: float | None) -> None:
+    """Refuse what :func:`minimum_cover` cannot be asked for."""
+    if effort not in WORK:
+        raise ParameterError(f"effort={effort!r} is unknown; use 'fast' or 'exact'")
+    if time_limit is not None and not (isinstance(time_limit, Real) and time_limit >= 0):
+        raise ParameterError(f"time_limit={time_limit!r} must be a number of seconds of at least 0, or None")
 
 
 def solve(problem: CoverProblem, *, effort: Effort = "exact", time_limit: float | None = None) -> Bound:
@@ -230,7 +235,7 @@ class _Batch:
     def _by_groups(self, shapes: tuple[Shape, ...], rows: NDArray[np.intp], found: _Found) -> NDArray[np.intp]:
         """Solve rows by groups; returns those where costs had to be capped, so that only a lower bound is known."""
         least, exact = grouped_costs(shapes, self.costs[:, rows], self._gains(rows), self.caps, self.missing[rows])
-        found.lower[rows] = least
+        found.lower[rows] = np.maximum(found.lower[rows], least)
         found.upper[rows[exact]] = least[exact]
         for row in rows[exact].tolist() if found.attacks else ():
             touched = grouped_attack(shapes, self.costs[:, row], self._gains(row), self.caps, int(self.missing[row]))

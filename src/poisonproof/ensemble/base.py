@@ -130,7 +130,8 @@ class BlockEnsemble(BaseEstimator):
 
         ``choice`` makes of a submodel what the engine asks its replicas for: their votes, unless it says otherwise.
         """
-        pieces = cut(rows, labels, groups, layout, self._checked_threat(), partition_by=self.partition_by, key=self.key)
+        threat = self._checked_threat()
+        pieces = cut(rows, labels, targets, groups, layout, threat, partition_by=self.partition_by, key=self.key)
         rows, targets = rows[pieces.order], targets[pieces.order]
         self.layout_, self.incidence_ = layout, layout.incidence
         self.n_blocks_, self.n_submodels_ = layout.n_blocks, layout.n_submodels

@@ -15,10 +15,12 @@ from sklearn.utils.validation import column_or_1d, validate_data
 from poisonproof import plurality, runoff
 from poisonproof.certificate import Certificate
 from poisonproof.costs.choices import class_costs_for
+from poisonproof.cover import check_effort
 from poisonproof.ensemble.base import BlockEnsemble
 from poisonproof.ensemble.cut import blocks_per_modification
-from poisonproof.ensemble.speaker import CodeSpeaker, check_classifier, check_scores
+from poisonproof.ensemble.speaker import CodeSpeaker, check_classifier, check_scores, class_weights_in
 from poisonproof.errors import DataError, ParameterError, ThreatError
+from poisonproof.labels import classes_among, code_of_empty, codes_of
 from poisonproof.partition import canonical, source_digests
 from poisonproof.plurality import Poll
 from poisonproof.votes import each, in_fixed_shape, where_possible
@@ -149,8 +151,9 @@ class CertifiedClassifier(ClassifierMixin, BlockEnsemble):
         rows, labels = validate_data(self, X, y, dtype=np.float64)
         labels = _checked_labels(labels)
         self.classes_ = self._checked_classes(labels)
-        codes = _codes(self.classes_, labels, "y", "add it to classes=")
-        speaker, constant = CodeSpeaker(template, self.classes_), self._constant()
+        codes = codes_of(labels, self.classes_, "y", "add it to classes=")
+        declared = None if self.classes is None else self.classes_
+        speaker, constant = CodeSpeaker(template, len(self.classes_), declared), self._constant()
         rows, targets, hashed = canonical(rows), codes.astype(np.float64), self._hashed_labels(labels)
         # An engine of choices is prepared as any other is; what it is asked for later is not a reach.
         engine = cast("Any", self._engine())
@@ -196,6 +199,7 @@ class CertifiedClassifier(ClassifierMixin, BlockEnsemble):
         effort, time_limit
             How hard to look where blocks overlap, and for how many seconds at most.
         """
+        check_effort(effort, time_limit)
         rows = self._checked_rows(X)
         wanted = None if y is None else self._wanted(y, len(rows))
         winners, found, start = [], [], 0
@@ -208,10 +212,10 @@ class CertifiedClassifier(ClassifierMixin, BlockEnsemble):
         return self._certificate(np.concatenate(winners), wanted, found)
 
     def _wanted(self, y: ArrayLike, n_rows: int) -> NDArray[np.int64]:
-        wanted = _codes(self.classes_, np.asarray(y), "y", "certify classes the model knows")
-        if wanted.shape != (n_rows,):
-            raise DataError(f"y has shape {wanted.shape}; it must have one entry for each of the {n_rows} rows")
-        return wanted
+        labels = np.asarray(y)
+        if labels.shape != (n_rows,):
+            raise DataError(f"y has shape {labels.shape}; it must have one entry for each of the {n_rows} rows")
+        return codes_of(labels, self.classes_, "y", "certify classes the model knows")
 
     def _certificate(
         self, winner: NDArray[np.int64], wanted: NDArray[np.int64] | None, found: list[Radii]
@@ -245,6 +249,8 @@ class CertifiedClassifier(ClassifierMixin, BlockEnsemble):
         if self.rule not in ("plurality", "runoff"):
             raise ParameterError(f"rule={self.rule!r} is unknown; use 'plurality' or 'runoff'")
         check_classifier(template)
+        if self.classes is None and (weighed := class_weights_in(template)) is not None:
+            raise ParameterError(f"{weighed} names classes; then declare all of them with classes=")
         if self.rule == "runoff":
             check_scores(template)
         if self.max_cost > 1 and (threat.unit == "source" or threat.moves != "delete"):
@@ -254,7 +260,7 @@ class CertifiedClassifier(ClassifierMixin, BlockEnsemble):
             )
 
     def _checked_classes(self, labels: NDArray[Any]) -> NDArray[Any]:
-        classes = np.unique(labels if self.classes is None else np.asarray(self.classes))
+        classes = classes_among(labels, self.classes)
         if len(classes) < 2:
             where = "y has" if self.classes is None else "classes= declares"
             what = f"one class, {classes.tolist()[0]!r}" if len(classes) else "no class"
@@ -268,7 +274,7 @@ class CertifiedClassifier(ClassifierMixin, BlockEnsemble):
             return _ABSTAIN
         if self.empty_value is None:
             return 0.0
-        return float(_codes(self.classes_, np.array([self.empty_value]), "empty_value", "use one of classes=")[0])
+        return float(code_of_empty(self.empty_value, self.classes_))
 
     def _instead(self, constant: float) -> str:
         return "abstain" if constant == _ABSTAIN else f"vote the declared class {self.classes_[int(constant)]}"
@@ -391,17 +397,3 @@ def _checked_labels(y: ArrayLike) -> NDArray[Any]:
             "for numbers in between there is CertifiedRegressor"
         ) from error
     return column_or_1d(y, warn=True)
-
-
-def _codes(classes: NDArray[Any], labels: NDArray[Any], name: str, fix: str) -> NDArray[np.int64]:
-    """The place of each label among the sorted classes."""
-    unknown = ~np.isin(labels, classes)
-    if not unknown.any():
-        places = np.minimum(np.searchsorted(classes, labels), len(classes) - 1)
-        unknown = classes[places] != labels  # a number is not the word it is spelled like
-    if unknown.any():
-        known = ", ".join(map(str, classes.tolist()[:10]))
-        raise DataError(
-            f"{name} has the label {labels[unknown].tolist()[0]!r}, which is not among the classes ({known}); {fix}"
-        )
-    return places

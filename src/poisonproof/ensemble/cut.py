@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from itertools import pairwise
-from math import isfinite
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -47,9 +46,10 @@ class Cut(NamedTuple):
     caps: NDArray[np.int64] | None
 
 
-def cut(
+def cut(  # noqa: PLR0917  a table, and how it is cut
     rows: NDArray[np.float64],
     targets: NDArray[np.float64],
+    ties: NDArray[np.float64],
     groups: ArrayLike | None,
     layout: Layout,
     threat: Threat,
@@ -57,10 +57,13 @@ def cut(
     partition_by: PartitionBy,
     key: int,
 ) -> Cut:
-    """Cut the rows ``(n_rows, n_features)`` into the blocks of the layout."""
+    """Cut the rows ``(n_rows, n_features)`` into the blocks of the layout.
+
+    Labels may hash alike, as ``1`` and ``01`` do; ``ties`` tells them apart.
+    """
     digests = content_digests(rows, key)
     blocks = blocks_of_rows(rows, targets, groups, layout.n_blocks, partition_by=partition_by, key=key, digests=digests)
-    order = content_order(digests, targets, blocks)
+    order = content_order(digests, targets, blocks, ties)
     starts = np.searchsorted(blocks[order], np.arange(layout.n_blocks + 1))
     members = list(_members(layout, starts))
     units = order if groups is None else source_digests(_sources(groups, rows))[order, 0]
@@ -111,25 +114,9 @@ def _members(layout: Layout, starts: NDArray[np.int64]) -> Iterator[NDArray[np.i
 
 
 def _sources(groups: ArrayLike, rows: NDArray[np.float64]) -> NDArray[np.object_]:
-    """The source of each row; one that is spelled like a number is that number."""
-    # Sound because whoever reads the names from a file may get numbers, or text once some other row has a name: the
-    # source of a row must not hang on that.
-    sources = np.empty(len(rows), dtype=object)
-    sources[:] = [_unspelled(source) for source in _column(groups, rows, "groups").tolist()]
-    return sources
-
-
-def _unspelled(source: object) -> object:
-    if not isinstance(source, str):
-        return source
-    for number in (int, float):
-        try:
-            value = number(source)
-        except ValueError:
-            continue
-        if isinstance(value, int) or isfinite(value):
-            return value
-    return source
+    """The source of each row, as it was given."""
+    # Sound because no array of one type turns everybody's integers into floats for the sake of one.
+    return _column(np.asarray(groups, dtype=object), rows, "groups")
 
 
 def _column(values: ArrayLike, rows: NDArray[np.float64], name: str) -> NDArray[Any]:

@@ -207,7 +207,7 @@ class CertifiedRegressor(RegressorMixin, BlockEnsemble):
         rows = self._checked_rows(X)
         declared = None if within is not None else bounds_of(np.empty(len(rows)), lower, upper, None, relative=relative)
         parts: list[_Part] = []
-        for window, ballot in self._ballots(rows):
+        for window, ballot in self._ballots(rows, by_block=witness):
             prediction = median(ballot.votes)
             if declared is None:
                 low, high = bounds_of(prediction, lower, upper, within, relative=relative)
@@ -244,9 +244,13 @@ class CertifiedRegressor(RegressorMixin, BlockEnsemble):
     def _report_silence(self, silent: Counter[str]) -> None:
         report_silence(silent["missing"], silent["votes"], self._instead(self.submodels_[0].constant))
 
-    def _ballots(self, rows: NDArray[np.float64]) -> Iterator[tuple[slice, Ballot]]:
-        """The ballots on the rows, a chunk of rows at a time, each with the places of its rows."""
-        incidence = None if self.layout_.is_disjoint else self.incidence_
+    def _ballots(self, rows: NDArray[np.float64], *, by_block: bool = False) -> Iterator[tuple[slice, Ballot]]:
+        """The ballots on the rows, a chunk of rows at a time, each with the places of its rows.
+
+        Where no block is shared, submodels stand for their blocks, unless attacks are to be told ``by_block``.
+        """
+        named = by_block and (self.incidence_ != sp.eye_array(*self.incidence_.shape, dtype=np.bool_)).nnz > 0
+        incidence = None if self.layout_.is_disjoint and not named else self.incidence_
         silent = Counter[str]()
         for start, chunk in enumerate(_chunks(rows)):
             first = start * _CHUNK_ROWS

@@ -7,18 +7,20 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from poisonproof.errors import DataError, ParameterError, ParameterTypeError, ThreatError
+from poisonproof.labels import codes_of
 from poisonproof.votes import in_fixed_shape
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from numpy.typing import NDArray
+    from numpy.typing import ArrayLike, NDArray
 
     Offset = Callable[[NDArray[np.float64]], NDArray[np.float64]]
 
 __all__ = [
+    "DECLARE",
     "check_budget",
-    "codes_of",
+    "classes_of_rows",
     "offset_in_training",
     "offset_of",
     "refuse_changes",
@@ -26,7 +28,7 @@ __all__ = [
     "settings_of",
 ]
 
-_SHOWN: Final = 10  # classes that an error lists
+DECLARE: Final = "declare it in classes="
 
 # What a fitted model is read with; changed in between, a certificate would be that of a model nobody has trained.
 _SETTLED: Final = ("n_neighbors", "radius", "n_trees", "depth", "offset", "empty_value", "classes", "threat", "key")
@@ -79,22 +81,12 @@ def check_budget(budget: int) -> int:
     return int(budget)
 
 
-def codes_of(labels: NDArray[Any], classes: NDArray[Any], name: str, n_rows: int | None = None) -> NDArray[np.int64]:
-    """The place of each label among the sorted classes."""
-    if n_rows is not None and labels.shape != (n_rows,):
-        raise DataError(f"{name} has shape {labels.shape}; it must have one class for each of the {n_rows} rows")
-    unknown = ~np.isin(labels, classes)
-    if not unknown.any():
-        places = np.minimum(np.searchsorted(classes, labels), len(classes) - 1)
-        unknown = classes[places] != labels  # a number is not the word it is spelled like
-    if unknown.any():
-        row = int(np.argmax(unknown))
-        known = ", ".join(map(repr, classes[:_SHOWN].tolist())) + (", …" if len(classes) > _SHOWN else "")
-        raise DataError(
-            f"{name} contains {labels.tolist()[row]!r} in row {row}, which is not one of the classes ({known}); "
-            "declare it in classes="
-        )
-    return places.astype(np.int64)
+def classes_of_rows(y: ArrayLike, classes: NDArray[Any], n_rows: int) -> NDArray[np.int64]:
+    """The place of each row's class among the classes of a model."""
+    labels = np.asarray(y)
+    if labels.shape != (n_rows,):
+        raise DataError(f"y has shape {labels.shape}; it must have one class for each of the {n_rows} rows")
+    return codes_of(labels, classes, "y", DECLARE)
 
 
 def settings_of(model: object) -> dict[str, Any]:

@@ -10,7 +10,15 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
 from poisonproof.certificate import Certificate, Interval, bounds_of
-from poisonproof.neighbors.declared import check_budget, codes_of, offset_in_training, offset_of, refuse_groups
+from poisonproof.labels import classes_among, codes_of
+from poisonproof.neighbors.declared import (
+    DECLARE,
+    check_budget,
+    classes_of_rows,
+    offset_in_training,
+    offset_of,
+    refuse_groups,
+)
 from poisonproof.neighbors.ranks import median_costs, median_ends, plurality_costs, ranks_for_budget
 from poisonproof.neighbors.remembered import RememberedRows
 from poisonproof.partition import canonical, content_digests, source_digests
@@ -238,7 +246,9 @@ class CertifiedNeighborsClassifier(ClassifierMixin, RememberedRows):
     Notes
     -----
     The published bound is that of Jia, Liu, Cao and Gong, "Certified Robustness of Nearest Neighbors against Data
-    Poisoning and Backdoor Attacks" (2022), with ties to the first label.
+    Poisoning and Backdoor Attacks" (2022), with ties to the first label. Rows identical to each other or to the one
+    that is predicted are ordered by the digests of their labels, which the attacker cannot choose: attacks are counted
+    as if that order favoured him, so a radius holds in any case, and ``exact`` supposes such a key there.
 
     Examples
     --------
@@ -291,10 +301,9 @@ class CertifiedNeighborsClassifier(ClassifierMixin, RememberedRows):
         self._check_parameters()
         rows, labels = validate_data(self, X, y, dtype=np.float64)
         check_classification_targets(labels)
-        self.classes_ = np.unique(labels if self.classes is None else np.asarray(self.classes))
-        codes = codes_of(labels, self.classes_, "y")
-        # Sound because a label's digest is its name's: a number among the classes would change when classes appear. The
-        # name is the declared one: True among words or numbers is spelled otherwise.
+        self.classes_ = classes_among(labels, self.classes)
+        codes = codes_of(labels, self.classes_, "y", DECLARE)
+        # Sound because a label's digest is its name's: its place among the classes changes when classes appear.
         self._codes = codes[self._remember(canonical(rows), source_digests(self.classes_[codes], self.key))]
         return self
 
@@ -316,7 +325,7 @@ class CertifiedNeighborsClassifier(ClassifierMixin, RememberedRows):
         """
         rows = self._checked_rows(X)
         labels_of, k, n_rows = self._labels_of(rows), self.n_neighbors, len(self._codes)
-        wanted = None if y is None else codes_of(np.asarray(y), self.classes_, "y", len(rows))
+        wanted = None if y is None else classes_of_rows(y, self.classes_, len(rows))
         target = np.zeros(len(rows), dtype=np.int64) if wanted is None else wanted
 
         def costs_of(which: RowNumbers, ranked: NDArray[np.int64], threat: Threat) -> NDArray[np.int64]:
@@ -334,7 +343,7 @@ class CertifiedNeighborsClassifier(ClassifierMixin, RememberedRows):
             ranked = labels_of(window, self._n_ranks())
             prediction = self._plurality(ranked[:, :k])
             if wanted is None:
-                target[window] = np.searchsorted(self.classes_, prediction)
+                target[window] = codes_of(prediction, self.classes_, "y", DECLARE)
             return _Found(prediction, *self._radii(window, ranked, labels_of, costs_of))
 
         found = _Found(*map(np.concatenate, zip(*self._each_chunk(weigh, len(rows)), strict=True)))

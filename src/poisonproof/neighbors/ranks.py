@@ -3,7 +3,8 @@
 This module never sees a row. It knows the targets of the training rows in order of their distance to a test row. With
 ``i`` insertions, nearer than every row at worst, and ``j`` deletions, the new neighbours are the inserted rows and the
 nearest ``k - i`` of what is left: the first ``p = k - i + j`` ranks without the deleted ones. The attacker deletes the
-votes that hurt him, so counts of votes among the first ``p`` ranks decide.
+votes that hurt him, so counts of votes among the first ``p`` ranks decide. Where the digest of a label orders identical
+rows, no attack is cheaper than these costs either, but one of just that cost may take a lucky key.
 
 A value inside its bound is a vote for, a value outside one against, and an odd k cannot tie: a side of the median is a
 plurality of two. So both models share one attacker, and one that needs no more than two arrays of counts. Success is

@@ -16,6 +16,7 @@ from poisonproof.neighbors.ranks import UNDECIDED, ranks_for_costs
 from poisonproof.neighbors.search import Search
 from poisonproof.partition import canonical, check_key, content_digests
 from poisonproof.threat import Threat
+from poisonproof.votes import check_jobs
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -37,7 +38,14 @@ _METHODS: Final[dict[Method, str]] = {"exact": "exact", "paper": "published boun
 
 
 class RememberedRows(BaseEstimator):
-    """A model that keeps its training rows and looks for the nearest of them."""
+    """A model that keeps its training rows and looks for the nearest of them.
+
+    Notes
+    -----
+    Identical rows are ordered by the digests of their targets, and an inserted row may be identical to others at the
+    test row. Attacks are counted as if that order favoured the attacker. So the radii hold in any case, but that no
+    larger one does, as ``exact`` says, then supposes that some label of his has the digest it takes.
+    """
 
     n_neighbors: int
     metric: MetricName
@@ -76,9 +84,10 @@ class RememberedRows(BaseEstimator):
 
     def _check_parameters(self) -> None:
         check_neighbors(self.n_neighbors)
-        if self.method not in _METHODS:
+        if not isinstance(self.method, str) or self.method not in _METHODS:
             raise ParameterError(f"method={self.method!r} is unknown; use 'exact' or 'paper'")
         check_key(self.key)
+        check_jobs(self.n_jobs)
 
     def _remember(self, rows: NDArray[np.float64], label_digests: NDArray[np.uint64]) -> NDArray[np.int64]:
         """Keep the encoded rows in the order that breaks ties at equal distances; the order is returned."""

@@ -167,7 +167,7 @@ def _withstood_deletions(
             spare = min(spare, counts[target] - counts[rival] - (rival < target))
     if spare == NEVER:
         return NEVER if empty == target else int(np.count_nonzero(weights)) - 1
-    return _affordable(np.where(classes == target, weights.astype(np.int64), 0), spare)
+    return _affordable(_weights_of(classes, weights, target), spare)
 
 
 @njit
@@ -177,18 +177,67 @@ def _withstood_relabels(
     target: int,
     leads: NDArray[np.int64],
 ) -> int:
+    """A relabelled row gains twice its weight where it is the target's, and its weight where it is a third class's."""
     best = NEVER
+    if len(leads) == 0:
+        return best
+    own, n_codes = 2 * _weights_of(classes, weights, target), len(leads) + 1
+    # Sound because an attack takes the largest gains first, and the target's own are twice its count, more than any
+    # lead: it is over before it comes to a gain that is smaller than the last own one that the largest lead takes.
+    lightest = own[len(own) - 1 - _affordable(own, leads.max())]
+    others = _others_from(classes, weights, target, lightest, n_codes)
     for index in range(len(leads)):
         rival = index + (index >= target)
-        gains = weights.astype(np.int64) * np.where(classes == target, 2, np.where(classes == rival, 0, 1))
-        best = min(best, _affordable(gains, leads[index]))
+        best = _affordable_turns(own, others, n_codes, rival, leads[index], best)
     return best
 
 
 @njit
-def _affordable(losses: NDArray[np.int64], spare: int) -> int:
-    """How many of the largest losses add up to at most ``spare``."""
-    ordered = np.sort(losses)
+def _weights_of(classes: NDArray[np.int64], weights: NDArray[np.int32], target: int) -> NDArray[np.int64]:
+    """The weights of the rows of a class, ascending, without zeros."""
+    found, count = np.empty(len(classes), dtype=np.int64), 0
+    for place in range(len(classes)):
+        if classes[place] == target and weights[place] > 0:
+            found[count] = weights[place]
+            count += 1
+    return np.sort(found[:count])
+
+
+@njit
+def _others_from(
+    classes: NDArray[np.int64], weights: NDArray[np.int32], target: int, lightest: int, n_codes: int
+) -> NDArray[np.int64]:
+    """The other classes' rows of some weight, each as ``weight * n_codes + class``, ascending."""
+    found, count = np.empty(len(classes), dtype=np.int64), 0
+    for place in range(len(classes)):
+        if classes[place] != target and weights[place] >= lightest:
+            found[count] = np.int64(weights[place]) * n_codes + classes[place]
+            count += 1
+    return np.sort(found[:count])
+
+
+@njit
+def _affordable_turns(
+    own: NDArray[np.int64], others: NDArray[np.int64], n_codes: int, rival: int, spare: int, enough: int
+) -> int:
+    """How many of the largest gains, those of the rival's own rows left out, add up to ``spare``; or ``enough``."""
+    count, first, second = 0, len(own) - 1, len(others) - 1
+    while count < enough:
+        while second >= 0 and others[second] % n_codes == rival:
+            second -= 1
+        third = second >= 0 and others[second] // n_codes > own[first]
+        gain = others[second] // n_codes if third else own[first]
+        if gain > spare:
+            break
+        spare -= gain
+        count += 1
+        second, first = second - third, first - (not third)
+    return count
+
+
+@njit
+def _affordable(ordered: NDArray[np.int64], spare: int) -> int:
+    """How many of the largest losses add up to at most ``spare``; they ascend."""
     count = 0
     while count < len(ordered) and ordered[len(ordered) - 1 - count] <= spare:
         count += 1

@@ -13,10 +13,12 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from poisonproof.certificate import Certificate, Interval, bounds_of
 from poisonproof.errors import ParameterError
+from poisonproof.labels import classes_among, code_of_empty, codes_of
 from poisonproof.neighborhood import NEVER, Neighborhoods, intervals, medians, radii
 from poisonproof.neighbors.declared import (
+    DECLARE,
     check_budget,
-    codes_of,
+    classes_of_rows,
     offset_in_training,
     offset_of,
     refuse_changes,
@@ -26,6 +28,7 @@ from poisonproof.neighbors.declared import (
 from poisonproof.neighbors.rivals import UNDECLARED, Ballots, pluralities, withstood
 from poisonproof.partition import canonical
 from poisonproof.threat import Threat
+from poisonproof.votes import check_jobs
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -143,6 +146,7 @@ class WeighedRowsRegressor(RegressorMixin, _WeighedRows):
             Sources cannot be counted here; giving them is an error that says who can.
         """
         refuse_groups(groups, self)
+        check_jobs(self.n_jobs)
         weighing = self._weighing()
         check_finite(self.empty_value, "empty_value")
         rows, targets = validate_data(self, X, y, dtype=np.float64, y_numeric=True)
@@ -246,11 +250,12 @@ class WeighedRowsClassifier(ClassifierMixin, _WeighedRows):
             Sources cannot be counted here; giving them is an error that says who can.
         """
         refuse_groups(groups, self)
+        check_jobs(self.n_jobs)
         weighing = self._weighing()
         rows, labels = validate_data(self, X, y, dtype=np.float64)
         check_classification_targets(labels)
         self.classes_ = self._all_classes(labels)
-        self.labels_ = codes_of(labels, self.classes_, "y")
+        self.labels_ = codes_of(labels, self.classes_, "y", DECLARE)
         self._remember(weighing, canonical(rows))
         self.empty_class_ = self._empty_class()
         return self
@@ -272,7 +277,7 @@ class WeighedRowsClassifier(ClassifierMixin, _WeighedRows):
             The classes to certify; the radius is -1 where another one is predicted. None: the predicted classes.
         """
         rows = self._checked_rows(X)
-        given = None if y is None else codes_of(np.asarray(y), self.classes_, "y", len(rows))
+        given = None if y is None else classes_of_rows(y, self.classes_, len(rows))
 
         def work(window: slice) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
             ballots = self._ballots(rows[window])
@@ -300,20 +305,15 @@ class WeighedRowsClassifier(ClassifierMixin, _WeighedRows):
         return Ballots(self.labels_, weights, n_classes, self.weighing_.heaviest, self.empty_class_, open_ended)
 
     def _all_classes(self, labels: NDArray[Any]) -> NDArray[Any]:
-        """All classes there are, ascending: the declared ones, or those seen and that of an empty set."""
-        if self.classes is not None:
-            return np.unique(np.asarray(self.classes))
-        seen = np.unique(labels)
-        return seen if self.empty_value is None else np.unique(np.append(seen, _like(self.empty_value, seen)))
+        """All classes there are, in order: the declared ones, or those seen and that of an empty set."""
+        if self.classes is None and self.empty_value is not None:
+            return classes_among(np.append(labels, _like(self.empty_value, labels)), None)
+        return classes_among(labels, self.classes)
 
     def _empty_class(self) -> int:
         if self.empty_value is None:
             return UNDECLARED if self.classes is None else 0
-        label = np.asarray(self.empty_value)
-        if label.ndim or not (self.classes_ == label).any():
-            allowed = self.classes_.tolist()
-            raise ParameterError(f"empty_value={self.empty_value!r} is not a class; use one of the classes={allowed}")
-        return int(np.argmax(self.classes_ == label))
+        return code_of_empty(self.empty_value, self.classes_)
 
 
 def _like(label: Any, seen: NDArray[Any]) -> NDArray[Any]:  # noqa: ANN401  a label of any type

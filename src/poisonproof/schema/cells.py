@@ -1,8 +1,8 @@
 """What single cells hold: a number, a category, or nothing.
 
-A table's reader may give a column another type because of one odd row: whole numbers become floats beside a missing
-value, and objects beside text. So a cell's meaning never depends on the type of its column: 1, 1.0 and "1" are one
-category, and text is never a number.
+A table's reader may give a column another type because of one odd row: booleans become integers beside a number, whole
+numbers become floats beside a missing value, and text beside text. So a cell's meaning never depends on the type of its
+column: True, 1, 1.0, "1" and "1.0" are one category, and text is never a number.
 """
 
 from __future__ import annotations
@@ -20,7 +20,18 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-__all__ = ["MISSING", "UNKNOWN", "Label", "codes_of", "is_missing", "label_text", "numbers_of", "row_phrase", "shown"]
+__all__ = [
+    "EXACT",
+    "MISSING",
+    "UNKNOWN",
+    "Label",
+    "codes_of",
+    "is_missing",
+    "label_text",
+    "numbers_of",
+    "row_phrase",
+    "shown",
+]
 
 Label = str | bool | int | float
 
@@ -28,6 +39,8 @@ UNKNOWN: Final = -1
 MISSING: Final = -2
 _UNSEEN: Final = -3
 
+EXACT: Final = 2**53  # floats hold every integer below
+_TRUTH: Final = {"False": "0", "True": "1"}
 _NUMBERS: Final = (int, float, np.bool_, np.integer, np.floating)
 _ABSENT_TYPES: Final = ("NoneType", "NAType", "NaTType")  # None, and what pandas writes for it
 
@@ -52,36 +65,44 @@ def codes_of(column: str, values: NDArray[Any], lookup: Mapping[str, int]) -> ND
     """The place of each cell's text in ``lookup``, ``(n_rows,)``; UNKNOWN and MISSING are negative."""
     if values.dtype.kind in "biuf":
         distinct, which = np.unique(values, return_inverse=True)
-        return np.array([_code(cell, lookup) for cell in distinct.tolist()], dtype=np.int64)[which]
+        return np.array([_code(column, cell, lookup) for cell in distinct.tolist()], dtype=np.int64)[which]
     cells = values.tolist()
     _checked_types(column, cells, (str, *_NUMBERS), "text, numbers or booleans are expected")
     codes = np.array([lookup.get(cell, _UNSEEN) for cell in cells], dtype=np.int64)
-    # 1 and True are one key of a dict, but two categories: so the type is part of the key.
     seen: dict[tuple[type, object], int] = {}
     for row in np.flatnonzero(codes == _UNSEEN).tolist():
         cell = cells[row]
         key = (type(cell), cell)
         if key not in seen:
-            seen[key] = _code(cell, lookup)
+            seen[key] = _code(column, cell, lookup)
         codes[row] = seen[key]
     return codes
 
 
 def label_text(label: Label) -> str:
-    """The text by which a category is compared: ``1``, ``1.0`` and ``"1"`` are the same.
+    """The text by which a category is compared, the same in every type that a column of an array may have.
 
     Examples
     --------
-    >>> [label_text(label) for label in (1, 1.0, "1", 1.5, True)]
-    ['1', '1', '1', '1.5', 'True']
+    >>> [label_text(label) for label in (True, 1, 1.0, "1", "1.0", "True")]
+    ['1', '1', '1', '1', '1', '1']
+    >>> [label_text(label) for label in (1.5, "01", "Ideal")]
+    ['1.5', '01', 'Ideal']
     """
     if isinstance(label, str):
-        return label
-    if isinstance(label, bool | np.bool_):
-        return str(bool(label))
+        return _TRUTH.get(label) or _number_text(label)
     if isinstance(label, float | np.floating) and not float(label).is_integer():
         return repr(float(label))
     return str(int(label))
+
+
+def _number_text(text: str) -> str:
+    """The text, or where it is how an array spells a float, how it spells the integer."""
+    try:
+        number = float(text)
+    except ValueError:
+        return text
+    return str(int(number)) if repr(number) == text and number.is_integer() else text
 
 
 def is_missing(cell: Any) -> bool:  # noqa: ANN401  a cell of any table
@@ -95,8 +116,15 @@ def row_phrase(rows: NDArray[np.bool_]) -> str:
     return f"row {int(np.argmax(rows))}" + (f" and {more} more row{'s' * (more > 1)}" if more else "")
 
 
-def _code(cell: Any, lookup: Mapping[str, int]) -> int:  # noqa: ANN401  a cell of any table
-    return MISSING if is_missing(cell) else lookup.get(label_text(cell), UNKNOWN)
+def _code(column: str, cell: Any, lookup: Mapping[str, int]) -> int:  # noqa: ANN401  a cell of any table
+    if is_missing(cell):
+        return MISSING
+    if not isinstance(cell, str) and abs(cell) >= EXACT:
+        # Sound because one fraction, or one missing cell, makes rounded floats of a column's integers.
+        if isinstance(cell, int) and str(cell) in lookup:
+            raise SchemaError(f"column {column!r} holds the number {cell}, which floats cannot hold; read it as text")
+        return UNKNOWN
+    return lookup.get(label_text(cell), UNKNOWN)
 
 
 def _checked_types(column: str, cells: list[Any], allowed: tuple[type, ...], expected: str) -> set[str]:

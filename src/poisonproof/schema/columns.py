@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, get_args
 import numpy as np
 
 from poisonproof.errors import SchemaError
-from poisonproof.schema.cells import MISSING, UNKNOWN, Label, codes_of, label_text, numbers_of, row_phrase, shown
+from poisonproof.schema.cells import EXACT, MISSING, UNKNOWN, Label, codes_of, label_text, numbers_of, row_phrase, shown
 from poisonproof.schema.tables import column_values
 
 if TYPE_CHECKING:
@@ -144,7 +144,7 @@ class Category:
     @property
     def features(self) -> tuple[str, ...]:
         """The names of the features it becomes."""
-        return (*(f"{self.name}={label_text(category)}" for category in self.categories), *_indicator_name(self))
+        return (*(f"{self.name}={_shown_label(category)}" for category in self.categories), *_indicator_name(self))
 
     def encode(self, values: NDArray[Any], out: NDArray[np.float64]) -> None:
         """Write the features of each cell into ``out (n_rows, n_features)``."""
@@ -237,9 +237,8 @@ class Target:
         wrong = ~(np.isfinite(numbers) & (numbers > pole))
         if wrong.any():
             above = "" if self.transform is None else f" above {pole:g}, for transform={self.transform!r}"
-            raise SchemaError(
-                f"target {self.name!r}, {row_phrase(wrong)}: {numbers[wrong][0]} must be a finite number{above}"
-            )
+            given = "the value is missing; it" if np.isnan(numbers[wrong][0]) else f"{numbers[wrong][0]}"
+            raise SchemaError(f"target {self.name!r}, {row_phrase(wrong)}: {given} must be a finite number{above}")
         return _apply(self.transform, numbers)
 
     def decode(self, values: ArrayLike) -> NDArray[np.float64]:
@@ -281,11 +280,19 @@ def _lookup(column: Category | Ordinal) -> dict[str, int]:
     lookup: dict[str, int] = {}
     for code, category in enumerate(column.categories):
         text = label_text(category)
-        for spelling in (text, text.lower(), text.upper()) if isinstance(category, bool) else (text,):
+        words = (str(category).lower(), str(category).upper()) if isinstance(category, bool) else ()
+        for spelling in (text, *words):
             if spelling in lookup:
-                raise SchemaError(f"column {column.name!r}: category {category!r} stands twice in {_some(column)}")
+                raise SchemaError(
+                    f"column {column.name!r}: category {category!r} stands twice in {_some(column)}; True, 1, 1.0 and "
+                    "their texts are one category, since columns are read with one type or another"
+                )
             lookup[spelling] = code
     return lookup
+
+
+def _shown_label(category: Label) -> str:
+    return str(category) if isinstance(category, bool | str) else label_text(category)
 
 
 def _some(column: Category | Ordinal) -> str:
@@ -321,6 +328,10 @@ def _check_categories(column: Category | Ordinal, unknown: tuple[Unknown, ...], 
     for label in labels:
         if not isinstance(label, str | bool | int | float) or (isinstance(label, float) and not math.isfinite(label)):
             raise SchemaError(f"column {column.name!r}: category {label!r} must be text, a finite number or a boolean")
+        if not isinstance(label, str) and abs(label) >= EXACT:
+            raise SchemaError(
+                f"column {column.name!r}: category {label!r} is no number that floats hold exactly; write it as text"
+            )
     if len(labels) < at_least:
         noun = "category" if at_least == 1 else "categories"
         raise SchemaError(
