@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from sklearn.base import BaseEstimator, RegressorMixin, TransformerMixin
 from sklearn.compose import ColumnTransformer, TransformedTargetRegressor, make_column_selector
-from sklearn.decomposition import PCA
-from sklearn.ensemble import BaggingRegressor
+from sklearn.decomposition import PCA, MiniBatchNMF
+from sklearn.ensemble import BaggingRegressor, StackingRegressor
 from sklearn.feature_extraction.text import HashingVectorizer
 from sklearn.feature_selection import SelectKBest
 from sklearn.frozen import FrozenEstimator
@@ -62,6 +62,17 @@ class LearningPolynomial(PolynomialFeatures):  # a subclass may learn
     pass
 
 
+class Divided(FunctionTransformer):
+    """Inherits that it learns nothing, and looks at all rows at once."""
+
+    def transform(self, X: Any) -> Any:
+        return X / np.abs(X).max(axis=0)
+
+
+class Thawed(FrozenEstimator):  # what it does with what it holds is unknown
+    pass
+
+
 class LearningPipeline(Pipeline):  # and so may this
     pass
 
@@ -93,6 +104,8 @@ STATELESS: list[Any] = [
     HashingVectorizer(),
     PolynomialFeatures(3),
     FrozenEstimator(StandardScaler()),
+    FrozenEstimator(make_pipeline(StandardScaler(), FunctionTransformer(np.tanh), "passthrough")),
+    FrozenEstimator(ColumnTransformer([("a", PCA(), make_column_selector())], remainder=FunctionTransformer())),
     "passthrough",
     "drop",
     None,
@@ -120,10 +133,21 @@ LEARNING: list[Any] = [
     "pass",
     LearningPipeline([("a", Normalizer())]),
 ]
+CUMULATED: Any = FunctionTransformer(np.cumsum)
 OPAQUE: list[Any] = [
     FunctionTransformer(lambda rows: rows - rows.mean(axis=0)),
     FunctionTransformer(np.add, kw_args={"x2": 1}),
-    FrozenEstimator(FunctionTransformer(np.cumsum)),
+    FunctionTransformer(np.matmul),  # a ufunc of whole tables
+    Divided(),
+    Thawed(StandardScaler()),
+    FrozenEstimator(CUMULATED),
+    FrozenEstimator(Divided()),
+    FrozenEstimator(make_pipeline(StandardScaler(), make_pipeline(CUMULATED))),
+    FrozenEstimator(FeatureUnion([("a", FrozenEstimator(CUMULATED))])),
+    FrozenEstimator(ColumnTransformer([("a", CUMULATED, [0])])),
+    FrozenEstimator(ColumnTransformer([("a", "drop", [0])], remainder=CUMULATED)),
+    FrozenEstimator(StackingRegressor([("a", make_pipeline(CUMULATED, Ridge()))])),
+    FrozenEstimator(MiniBatchNMF()),
 ]
 
 

@@ -28,6 +28,9 @@ _UNCERTIFIED: Final = "learns from all rows and is no certified model"
 # They remember the number of columns and nothing else; a subclass may learn.
 _STATELESS: Final = (PolynomialFeatures,)
 
+# Once fitted they still transform all rows of a table together, up to a tolerance.
+_JOINT: Final = ("NMF", "MiniBatchNMF")
+
 
 @dataclass(frozen=True)
 class Finding:
@@ -106,8 +109,8 @@ def learning_steps(estimator: object) -> list[Finding]:
 def is_row_local(transformer: object) -> bool:
     """Whether a transformer's output for a row depends on that row and its parameters alone.
 
-    False where nothing is known: a transformer says so by the scikit-learn tag ``requires_fit=False``, and a function
-    by being one of numpy's ufuncs.
+    False where nothing is known: a transformer says so by the scikit-learn tag ``requires_fit=False`` or by being
+    frozen, and a function, in whatever step it hides, by being one of numpy's ufuncs.
 
     Examples
     --------
@@ -184,11 +187,23 @@ def _is_stateless(step: Any) -> bool:  # noqa: ANN401  any scikit-learn transfor
 
 def _is_opaque(step: Any) -> bool:  # noqa: ANN401  any scikit-learn transformer
     if isinstance(step, FrozenEstimator):
-        return _is_opaque(step.estimator)
+        # Sound because what was fitted before learns no more, but the functions inside it still see all rows.
+        return type(step) is not FrozenEstimator or any(map(_is_opaque, _parts(step.estimator)))
     if not isinstance(step, FunctionTransformer):
-        return False
-    # Sound because numpy's ufuncs work element by element; any other function may look at all rows at once.
-    return step.func is not None and (not isinstance(step.func, np.ufunc) or bool(step.kw_args))
+        return any(kind.__name__ in _JOINT for kind in type(step).__mro__)
+    if type(step) is not FunctionTransformer:  # a subclass may compute anything, and says nothing of its own
+        return True
+    # Sound because numpy's ufuncs work element by element; any other function may look at all rows at once, and so may
+    # the generalised ones, which have a signature.
+    element_wise = isinstance(step.func, np.ufunc) and step.func.signature is None
+    return step.func is not None and (not element_wise or bool(step.kw_args))
+
+
+def _parts(step: Any) -> Iterator[Any]:  # noqa: ANN401  any scikit-learn estimator
+    """A step and all that its parameters name, the steps of pipelines, unions and column transformers included."""
+    yield step
+    if hasattr(step, "get_params"):
+        yield from step.get_params(deep=True).values()
 
 
 def _requires_fit(step: Any) -> bool:  # noqa: ANN401  any scikit-learn transformer

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_digits
+from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression, Ridge, RidgeClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, PolynomialFeatures, StandardScaler
@@ -37,7 +38,7 @@ def costs_of(  # noqa: PLR0917  a table, and what is asked of it
     """The choices on the rows, and what it takes to change them."""
     constant = 0.0 if shift == 0 else -1.0
     make = partial(_Choice, N_LABELS + shift, shift, ranks)
-    speaker = CodeSpeaker(classifier, np.arange(N_LABELS))
+    speaker = CodeSpeaker(classifier, N_LABELS, np.arange(N_LABELS))
 
     def fit(X: Array, y: Array) -> _Choice:
         return make(fit_submodel(speaker, constant, X, y))
@@ -120,6 +121,20 @@ def test_nothing_is_claimed_where_numbers_are_not_to_be_trusted(ranks: bool) -> 
     assert (costs == 1).all()
 
 
+@pytest.mark.parametrize("settings", [{"dtype": np.float32, "sparse_output": False}, {}])
+def test_nothing_is_claimed_where_a_step_changes_how_it_is_solved(settings: dict[str, Any]) -> None:
+    X, y = np.tile([[0.0], [1.0], [2.0]], (4, 1)), np.tile([0.0, 1.0, 2.0], 4)
+    dense, changed = (
+        make_pipeline(FrozenEstimator(OneHotEncoder(**given).fit(X)), RidgeClassifier(alpha=1e-3))
+        for given in ({"sparse_output": False}, settings)
+    )
+    costs = [
+        costs_of(class_costs_for(kind, 3, N_LABELS, 0), kind, X, y, X, 0, ranks=False)[1] for kind in (dense, changed)
+    ]
+    assert costs[0].max() > 1
+    assert (np.sort(costs[1], axis=0)[:-1] == 1).all()  # the last is what is chosen already
+
+
 @pytest.mark.parametrize("ranks", [False, True])
 def test_a_block_whose_vote_no_row_accounts_for_is_not_relied_on(ranks: bool) -> None:
     # A solver that a step upsets: the vote is the declared class, which none of the rows has.
@@ -139,6 +154,7 @@ def test_a_block_whose_vote_no_row_accounts_for_is_not_relied_on(ranks: bool) ->
     [
         (RidgeClassifier(class_weight="balanced"), "class_weight='balanced' weighs rows"),
         (RidgeClassifier(solver="lsqr"), "stops at a tolerance"),
+        (RidgeClassifier(solver="svd"), "drops small singular values"),
         (RidgeClassifier(positive=True, solver="lbfgs"), "not linear"),
         (SubclassedRidge(), "SubclassedRidge is no ridge classifier"),
         (Ridge(), "Ridge is no ridge classifier"),

@@ -98,6 +98,8 @@ def test_steps_and_increasing_transforms_are_passed_through(name: str) -> None:
         (TransformedTargetRegressor(Ridge(), func=np.negative, inverse_func=np.negative), "not known to increase"),
         (TransformedTargetRegressor(SubclassedRidge()), "SubclassedRidge is no linear smoother"),
         (make_pipeline(Normalizer(), Ridge(solver="sag")), "stops at a tolerance"),
+        (make_pipeline(FrozenEstimator(make_pipeline(FunctionTransformer(np.cumsum))), Ridge()), "FrozenEstimator"),
+        (Ridge(solver="svd"), "drops small singular values"),
         (Ridge(positive=True), "positive=True"),
         (Ridge(alpha=np.array([1.0, 2.0])), "several penalties"),
         (TransformedTargetRegressor(), "NoneType is no linear smoother"),
@@ -181,7 +183,7 @@ def test_a_row_that_a_step_refuses_costs_one_and_no_other_does() -> None:
 
 
 @pytest.mark.parametrize("away", [1e4, 1e8, 1e10])
-@pytest.mark.parametrize("estimator", [Ridge(alpha=1e-3), Ridge(alpha=1.0, solver="svd"), KernelRidge(gamma=None)])
+@pytest.mark.parametrize("estimator", [Ridge(alpha=1e-3), Ridge(alpha=1.0, solver="cholesky"), KernelRidge(gamma=None)])
 def test_features_far_from_zero_round_within_the_margin(estimator: Any, away: float) -> None:
     rng = np.random.default_rng(2)
     for n in (3, 12, 40):
@@ -231,6 +233,9 @@ def test_emptying_and_filling_a_block_is_unbounded() -> None:
         (KernelRidge(alpha=0.0), [[1.0], [1.0], [2.0]], [0.0, 1.0, 2.0]),
         (Ridge(alpha=0.0), [[1.0], [1.0], [1.0]], [0.0, 1.0, 2.0]),
         (Ridge(alpha=1e-14), [[1e3], [2e3], [3.5e3]], [0.0, 1.0, 2.0]),
+        (Ridge(alpha=1e-320), [[1e-161], [2e-161], [3.5e-161]], [0.0, 1.0, 2.0]),
+        (KernelRidge(alpha=0.0, gamma=None), [[1e-155], [2e-155]], [0.0, 1.0]),
+        (KernelRidge(), [[0.0], [1.0], [3.0]], [0.0, 1e-250, 2e-250]),
         (
             make_pipeline(FrozenEstimator(OneHotEncoder().fit([[0.0], [1.0], [2.0]])), Ridge()),
             [[1.0], [0.0], [2.0]],

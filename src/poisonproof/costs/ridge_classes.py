@@ -17,6 +17,7 @@ from sklearn.linear_model import Ridge, RidgeClassifier
 from sklearn.pipeline import Pipeline
 
 from poisonproof.costs.smoother import Recipe, SmootherCosts, recipe_of
+from poisonproof.costs.smoother.factors import about_mean
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -203,7 +204,7 @@ def _between(classes: NDArray[np.int64], rival: int, held: int) -> NDArray[np.fl
 
 def _relearned(factors: Factors, targets: NDArray[np.float64], *, intercept: bool) -> Factors:
     """The same regression of other targets, which are halves of the difference of two columns of ±1."""
-    about = targets - targets.mean() if intercept else targets
+    about = about_mean(targets) if intercept else targets
     if factors.root is not None:
         residuals = factors.root @ (factors.root.T @ about)
     else:

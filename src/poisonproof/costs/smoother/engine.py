@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 import numpy as np
 
+from poisonproof.compiled import pass_on
 from poisonproof.costs.protocol import Reach
 from poisonproof.costs.smoother.deletion_bounds import rise_after_one
 from poisonproof.costs.smoother.deletions import (
@@ -41,6 +42,7 @@ __all__ = ["SmootherCosts"]
 
 _LEAST_MARGIN: Final = 1e-9  # of the targets' standard deviation
 _USELESS: Final = 0.1  # relative error from which on nothing is claimed
+_LEAST_TARGET: Final = 1e-140  # the squares of targets that are all smaller vanish, and every margin with them
 _MOST_COUPLED: Final = 2500  # rows whose n x n coupling is worth its memory
 _LOST: Final = 1 / (1 - NU_LIMIT)  # how much of the precision the bounds on three and more deletions may lose
 
@@ -108,12 +110,14 @@ class SmootherCosts:
             return Prepared(0, emptied, [], None, None)
         try:
             with np.errstate(all="ignore"):
-                encoders = self.recipe.fitted_encoders(X)
+                encoders = self.recipe.fitted_encoders(X, self.depth)
                 encoded, learned = self.recipe.encode(encoders, X), self.recipe.learned(y)
                 factors, opening = self._opened(self.recipe.factors(encoded, learned))
-        except Exception:  # noqa: BLE001  whatever a step raises, a block that is not understood has cost 1
+        except Exception as error:  # noqa: BLE001  whatever a step raises, a block that is not understood has cost 1
+            pass_on(error)
             return Prepared(len(y), emptied, [], None, None)
         usable = factors.precision <= _USELESS and (len(y) == 1 or np.minimum.reduce(factors.freedom) > 0)
+        usable = usable and not 0 < np.maximum.reduce(np.abs(learned)) < _LEAST_TARGET
         return Prepared(len(y), emptied, encoders, factors if usable else None, opening)
 
     def reach(self, prepared: object, votes: NDArray[np.float64], X: NDArray[np.float64]) -> Reach:
@@ -177,7 +181,8 @@ class SmootherCosts:
         """The rows as the smoother sees them; no numbers for a row that a step refuses."""
         try:
             return self.recipe.encode(block.encoders, X)
-        except Exception:  # noqa: BLE001  whatever a step raises, it is about one row or another
+        except Exception as error:  # noqa: BLE001  whatever a step raises, it is about one row or another
+            pass_on(error)
             encoded = np.full((len(X), factors.features.shape[1]), np.nan)
             for place, row in enumerate(X):
                 with suppress(Exception):

@@ -15,12 +15,13 @@ if TYPE_CHECKING:
 
     from poisonproof.learners.kernel_ridge import BlockKernel
 
-__all__ = ["EPS", "SAFETY", "Factors", "kernel_factors", "ridge_factors"]
+__all__ = ["EPS", "SAFETY", "Factors", "about_mean", "kernel_factors", "ridge_factors"]
 
 EPS: Final = float(np.finfo(np.float64).eps)
 SAFETY: Final = 16.0  # rounding in factors and solves, over eps times the condition number
 _LEAST_FREEDOM: Final = 1e-3  # below it 1 - h is not taken as a difference
 _LEAST_ALPHA: Final = 1e-4
+_LEAST_SCALE: Final = 1e-290  # of a system to solve; below it numbers lose digits of their own
 _MOST_SPECTRAL: Final = 2500  # all left vectors are needed: n x n numbers
 _LEAST_PRECISION: Final = 1e-6  # what the Gram matrix has to keep
 
@@ -102,6 +103,15 @@ class Factors(NamedTuple):
         return maker
 
 
+def about_mean(targets: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The targets about their mean, ``(n,)``, however far that is from 0."""
+    about = targets - np.add.reduce(targets) / len(targets)
+    # Sound because rounding of the mean would stay in every residual, where deletions multiply it; what is left of it
+    # after the second pass is rounding of the spread alone.
+    about -= np.add.reduce(about) / len(about)
+    return about
+
+
 def ridge_factors(
     features: NDArray[np.float64], targets: NDArray[np.float64], alpha: float, *, intercept: bool
 ) -> Factors:
@@ -147,7 +157,7 @@ def _primal(
     least = float(freedom.min())
     if not least >= _LEAST_FREEDOM:
         return None
-    about = targets - targets.mean() if intercept else targets
+    about = about_mean(targets) if intercept else targets
     residuals = about - centred @ (matrix @ about)
     spread = float(about @ about) ** 0.5
     shift = level - centre @ matrix
@@ -174,7 +184,7 @@ def _dual(
     # The traces of a matrix and of its inverse bound its condition; few rows may do well with next to no penalty.
     if not SAFETY * EPS * total * float(np.add.reduce(freedom)) <= _LEAST_PRECISION:
         return None
-    about = targets - np.add.reduce(targets) / len(targets)
+    about = about_mean(targets)
     solved = root @ root.T
     coefficients = solved @ about
     spread = float(about @ about) ** 0.5
@@ -214,7 +224,7 @@ def _spectral(
     root = left * np.sqrt(kept)
     matrix = (right[:rank].T * shrunk) @ left[:, :rank].T
     shift = (1 / n if intercept else 0.0) - centre @ matrix
-    about = targets - targets.mean() if intercept else targets
+    about = about_mean(targets) if intercept else targets
     residuals = left @ (kept * (left.T @ about))
     spread = float(about @ about) ** 0.5
     freedom = np.einsum("ij,ij->i", root, root)
@@ -231,7 +241,8 @@ def _trust(total: float, alpha: float, n: int, centre: NDArray[np.float64]) -> t
     longer than the targets over ``2 sqrt(alpha)``, for ``s / (s^2 + alpha)`` is never larger. Rounding of the centre
     moves all rows alike, which only its square can tell.
     """
-    if not alpha:
+    # Sound because next to a larger penalty numbers with fewer digits are of no account.
+    if alpha < _LEAST_SCALE:
         return np.inf, np.inf, 0.0, 0.0
     origin = float(centre @ centre) ** 0.5
     precision = SAFETY * EPS * (total / alpha + 1) + n * (SAFETY * EPS * origin) ** 2 / alpha
@@ -248,13 +259,14 @@ def kernel_factors(
     root = contrasts_solved(gram, alpha)
     matrix = root @ root.T
     shift = 1 / n - gram_mean @ matrix
-    about = targets - targets.mean()
+    about = about_mean(targets)
     residuals = root @ (root.T @ about)
     spread = float(about @ about) ** 0.5
     freedom = np.einsum("ij,ij->i", root, root)
     # Both bounds hold for the least eigenvalue: the penalty, and one over the trace of the inverse.
     inverse = min(float(freedom.sum()), 1 / alpha if alpha > 0 else np.inf)
-    precision = SAFETY * EPS * ((float(np.trace(gram)) + alpha) * inverse + 1)
+    largest = float(np.trace(gram)) + alpha
+    precision = SAFETY * EPS * (largest * inverse + 1) if largest >= _LEAST_SCALE else np.inf
     origin, extent = float(np.linalg.norm(gram_mean)), kernel.linear * float(np.linalg.norm(features))
     return Factors(
         features, targets, kernel, matrix, shift, residuals, freedom, None, alpha, spread,

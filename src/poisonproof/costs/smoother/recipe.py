@@ -25,9 +25,10 @@ if TYPE_CHECKING:
 __all__ = ["Recipe", "recipe_of"]
 
 _ULPS: Final = 16.0
+_ROUNDING: Final = 1e-9  # of how full a table is
 
-# Other solvers stop at a tolerance, and then a replica is not what its formula says.
-_DIRECT_SOLVERS: Final = ("auto", "cholesky", "svd")
+# Other solvers stop at a tolerance or drop small singular values, and then a replica is not what its formula says.
+_DIRECT_SOLVERS: Final = ("auto", "cholesky")
 
 _INCREASING: Final[dict[tuple[Any, Any], tuple[Scale, Scale]]] = {
     (None, None): SCALES[None],
@@ -56,11 +57,14 @@ class Recipe:
     encoders: list[Any] = field(default_factory=list)
     scales: list[tuple[Scale, Scale]] = field(default_factory=list)
 
-    def fitted_encoders(self, rows: NDArray[np.float64]) -> list[Any]:
-        """The encoders, fitted; on which rows does not matter to row-local ones."""
+    def fitted_encoders(self, rows: NDArray[np.float64], depth: int) -> list[Any]:
+        """The encoders, fitted; on which rows does not matter to row-local ones.
+
+        What up to ``depth`` deletions could make sparse is sparse.
+        """
         fitted = []
         for encoder in self.encoders:
-            fitted.append(clone(encoder).fit(rows, None))
+            fitted.append(_sparse_early(clone(encoder), depth / len(rows)).fit(rows, None))
             rows = fitted[-1].transform(rows)
         return fitted
 
@@ -72,7 +76,11 @@ class Recipe:
         if encoders:
             if sp.issparse(encoded):
                 raise DataError("a step gives sparse rows, which the smoother is not solved for; make it dense")
-            encoded = np.asarray(encoded, dtype=np.float64)
+            encoded = np.asarray(encoded)
+            # Sound because Ridge solves in the precision of its rows, and a margin for 64 bits is none for 32.
+            if encoded.dtype == np.float32 and not isinstance(self.core, KernelRidge):
+                raise DataError("a step gives rows of 32 bits, in which Ridge then solves; make it give float64")
+            encoded = encoded.astype(np.float64, copy=False)
         return self.core.encoded(encoded) if isinstance(self.core, KernelRidge) else encoded
 
     def learned(self, targets: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -128,6 +136,20 @@ class Recipe:
         return self.scales if transform is None else [*self.scales, SCALES[transform]]
 
 
+def _sparse_early(encoder: Any, share: float) -> Any:  # noqa: ANN401  any scikit-learn transformer
+    """The encoder, with column transformers that are sparse where deleting that share of the rows may make them so.
+
+    How full a table is decides whether it is sparse, and that decides the solver.
+    """
+    for name, threshold in encoder.get_params().items():
+        if name.split("__")[-1] == "sparse_threshold" and threshold > 0:
+            # Sound because no row is more than full: without k of n rows, d of them full, (n d - k) / (n - k) are left.
+            # That is at least the threshold t where d is at least t + (1 - t) k / n.
+            least = threshold + (1.0 - threshold) * share + _ROUNDING
+            encoder.set_params(**{name: min(least, 1.0)})
+    return encoder
+
+
 def recipe_of(estimator: Any) -> Recipe | str:  # noqa: ANN401  any scikit-learn estimator
     """The recipe of a linear smoother, or why there is none.
 
@@ -170,7 +192,8 @@ def _why_not_ridge(ridge: Ridge) -> str:
     if ridge.positive:
         return "Ridge(positive=True) is not linear in its targets"
     if ridge.solver not in _DIRECT_SOLVERS:
-        return f"Ridge(solver={ridge.solver!r}) stops at a tolerance"
+        does = "drops small singular values" if ridge.solver == "svd" else "stops at a tolerance"
+        return f"Ridge(solver={ridge.solver!r}) {does}"
     if np.size(ridge.alpha) != 1:
         return "Ridge with several penalties is not served"
     return ""
