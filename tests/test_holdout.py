@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from sklearn.linear_model import Ridge
 
 from poisonproof import CertifiedClassifier, CertifiedNeighborsRegressor, CertifiedRegressor
-from poisonproof.errors import DataError, ParameterError
+from poisonproof.errors import DataError, ParameterError, ParameterTypeError
 from poisonproof.holdout import HoldOut, scaled_radius
 
 RNG = np.random.default_rng(0)
@@ -85,6 +87,8 @@ def test_what_makes_no_sense_is_refused() -> None:
         HoldOut.folded(X, Y, radius=1, n_folds=1)
     with pytest.raises(ParameterError, match="radius=-1 must be at least 0"):
         HoldOut.folded(X, Y, radius=-1)
+    with pytest.raises(ParameterError, match="fewest=0 must be at least 1"):
+        HoldOut.folded(X, Y, radius=1, fewest=0)
     with pytest.raises(ParameterError, match="n_rows=100 must be at least the 120"):
         HoldOut.folded(X, Y, radius=1, n_rows=100)
     with pytest.raises(ParameterError, match="within is missing"):
@@ -92,6 +96,49 @@ def test_what_makes_no_sense_is_refused() -> None:
     incidence = CertifiedRegressor(Ridge(), 5, layout=np.eye(5, dtype=bool))
     with pytest.raises(ParameterError, match="layout is a matrix"):
         HoldOut.folded(X, Y, radius=1, within=0.1, n_rows=500).withstood(incidence)
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({"X": Y}, r"X has shape \(120,\); it must be \(n_rows, n_features\)"),
+        ({"y": Y[:-1]}, r"y has shape \(119,\); it must be \(120,\)"),
+        ({"y": np.append(Y, 1)}, r"y has shape \(121,\)"),
+        ({"y": Y[:, None]}, r"y has shape \(120, 1\)"),
+    ],
+)
+@pytest.mark.parametrize("within", [None, 0.1])
+def test_rows_and_targets_belong_together(change: dict[str, Any], says: str, within: float | None) -> None:
+    rows = {"X": X, "y": Y} | change
+    with pytest.raises(DataError, match=says):
+        HoldOut.folded(**rows, radius=1, within=within)
+    with pytest.raises(DataError, match=says):
+        HoldOut.split(**rows, X_held=X, y_held=Y, radius=1, within=within)
+    with pytest.raises(DataError, match=says.replace("X has", "X_held has").replace("y has", "y_held has")):
+        HoldOut.split(X, Y, rows["X"], rows["y"], radius=1, within=within)
+    with pytest.raises(DataError, match=says):
+        HoldOut(**rows, folds=np.arange(120) % 2, radius=1)
+
+
+def test_columns_have_an_entry_for_each_row() -> None:
+    folds = np.arange(120) % 2
+    with pytest.raises(DataError, match=r"folds has shape \(119,\)"):
+        HoldOut(X, Y, folds[1:], 1)
+    with pytest.raises(DataError, match=r"low has shape \(119,\)"):
+        HoldOut(X, Y, folds, 1, Y[1:], Y)
+    with pytest.raises(DataError, match=r"high has shape \(1,\)"):
+        HoldOut(X, Y, folds, 1, Y, Y[:1])
+    with pytest.raises(DataError, match="X has 2 features and X_held 1"):
+        HoldOut.split(X, Y, X[:, :1], Y, radius=1)
+
+
+@pytest.mark.parametrize("value", [2.5, 200.0, True, "3"])
+@pytest.mark.parametrize("name", ["radius", "n_rows", "n_folds", "fewest"])
+def test_counts_are_whole_numbers(name: str, value: Any) -> None:
+    with pytest.raises(ParameterTypeError, match=f"{name}=.* must be an integer"):
+        HoldOut.folded(X, Y, **{"radius": 1, name: value})
+    whole: dict[str, Any] = {"radius": np.int64(1), name: np.int64(200) if name == "n_rows" else np.int64(3)}
+    assert HoldOut.folded(X, Y, **whole, within=0.1).withstood(CertifiedNeighborsRegressor(9)).any()
 
 
 def test_labels_need_no_bounds() -> None:

@@ -15,10 +15,11 @@ from poisonproof import (
     CertifiedClassifier,
     CertifiedNeighborsClassifier,
     CertifiedNeighborsRegressor,
+    CertifiedRadiusRegressor,
     CertifiedRegressor,
     KernelRidge,
 )
-from poisonproof.errors import DataError, FileError, MissingExtraError, ParameterError
+from poisonproof.errors import DataError, FileError, MissingExtraError, ParameterError, ParameterTypeError
 from poisonproof.holdout import HoldOut
 from poisonproof.tune import Choice, Family, Range, Tuned, Weights, published_space, trials, tune, usual_space
 
@@ -288,12 +289,48 @@ def test_what_makes_no_sense_is_refused(given: dict[str, Any], says: str, tmp_pa
     assert not (tmp_path / "journal").exists()
 
 
+@pytest.mark.parametrize("given", [{"max_trials": 2.5}, {"max_trials": True}, {"seed": 1.0}])
+def test_numbers_that_count_are_whole(given: dict[str, Any], tmp_path: Path) -> None:
+    with pytest.raises(ParameterTypeError, match=r"(max_trials|seed)=\S+ must be an integer"):
+        tune(BOTH, trusted(), journal=tmp_path / "journal", **given)
+    assert not (tmp_path / "journal").exists()
+
+
+NUMPY: dict[str, Any] = {"low": np.int64(1), "high": np.int64(3), "start": np.int64(2)}
+NUMPY32: dict[str, Any] = {"low": np.float32(0.25), "high": np.float32(1), "start": np.float32(0.5)}
+
+
+@pytest.mark.parametrize(
+    ("model", "name", "dimension", "plain"),
+    [
+        (CertifiedNeighborsRegressor(), "n_neighbors", Choice((np.int64(3), 5)), Choice((3, 5))),
+        (CertifiedNeighborsRegressor(), "metric", Choice((np.str_("euclidean"),)), Choice(("euclidean",))),
+        (CertifiedRadiusRegressor(), "radius", Range(**NUMPY, kind="whole"), Range(1, 3, 2, "whole")),
+        (CertifiedRadiusRegressor(), "radius", Range(**NUMPY32), Range(0.25, 1, 0.5)),
+        (
+            CertifiedRadiusRegressor(),
+            "weights",
+            Weights((False, True), **NUMPY32),
+            Weights((False, True), 0.25, 1, 0.5),
+        ),
+    ],
+)
+def test_numbers_of_numpy_are_numbers(model: Any, name: str, dimension: Any, plain: Any, tmp_path: Path) -> None:
+    rows = trusted(np.int64(2), n_rows=np.int64(900))  # type: ignore[arg-type]
+    for _ in range(2):  # the second time everything is read
+        searched = {"model": Family(model, {name: dimension})}
+        found = tune(searched, rows, max_trials=np.int64(4), seed=np.int64(1), journal=tmp_path / "journal")  # type: ignore[arg-type]
+        same = tune({"model": Family(model, {name: plain})}, trusted(2, n_rows=900), max_trials=4, seed=1)
+        assert not found.failures
+        assert outcomes(found.trials) == outcomes(same.trials)
+
+
 def test_a_journal_that_is_none_is_refused(tmp_path: Path) -> None:
     (tmp_path / "notes").write_text("bread\nmilk\n")
     with pytest.raises(FileError, match="notes is no journal of trials"):
         tune(BOTH, trusted(), journal=tmp_path / "notes")
     assert (tmp_path / "notes").read_text() == "bread\nmilk\n"
-    for content in ("1\n", "bread", '{"bread": 1}\n'):
+    for content in ("1\n", "bread", "bread\n", '{"bread": 1}\n', "[" * 200_000 + "\n"):
         (tmp_path / "other").write_text(content)
         with pytest.raises(FileError, match="other is no journal of trials"):
             tune(BOTH, trusted(), journal=tmp_path / "other")

@@ -1,4 +1,4 @@
-"""Compiled loops, kept between runs where the disk allows it."""
+"""Compiled loops, kept between runs where the disk allows it, and what an interrupt makes of them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numba
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["njit", "njit_any_order"]
+__all__ = ["njit", "njit_any_order", "pass_on"]
 
 Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
@@ -34,3 +34,17 @@ def _compiled(function: Callable[Arguments, Result], fastmath: set[str]) -> Call
     except RuntimeError:
         compiled = numba.njit(nogil=True, fastmath=fastmath)(function)
     return cast("Callable[Arguments, Result]", compiled)
+
+
+def pass_on(error: BaseException) -> None:
+    """Raise again what says nothing about the rows at work: that memory is short, or that somebody pressed Ctrl-C.
+
+    An interrupt that falls into compiled code comes out as the cause of some other error.
+    """
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, KeyboardInterrupt):
+            raise KeyboardInterrupt from error
+        if isinstance(cause, MemoryError):
+            raise error
+        cause = cause.__cause__ or cause.__context__

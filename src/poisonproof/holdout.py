@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.base import clone, is_classifier
 
 from poisonproof.certificate import bounds_of
-from poisonproof.errors import DataError, ParameterError
+from poisonproof.errors import DataError, ParameterError, ParameterTypeError
 from poisonproof.partition import blocks_of, canonical, content_digests
 
 if TYPE_CHECKING:
@@ -65,11 +65,17 @@ class HoldOut:
     fewest: int = 1
 
     def __post_init__(self) -> None:
-        if self.radius < 0:
+        if _whole("radius", self.radius) < 0:
             raise ParameterError(f"radius={self.radius} must be at least 0")
+        if _whole("fewest", self.fewest) < 1:
+            raise ParameterError(f"fewest={self.fewest} must be at least 1")
+        _check_rows("X", self.X)
+        for name, column in (("y", self.y), ("folds", self.folds), ("low", self.low), ("high", self.high)):
+            if column is not None:
+                _check_column(name, column, len(self.X))
         if any(known.sum() == 0 or held.sum() == 0 for known, held in self._parts()) or not len(self.X):
             raise DataError(f"{len(self.X)} trusted rows fill fewer than two folds; give more rows")
-        if self.n_rows is not None and self.n_rows < len(self.X):
+        if self.n_rows is not None and _whole("n_rows", self.n_rows) < len(self.X):
             raise ParameterError(f"n_rows={self.n_rows} must be at least the {len(self.X)} trusted rows")
 
     @classmethod
@@ -100,9 +106,11 @@ class HoldOut:
         n_folds : int, default=5
             How many folds.
         """
-        if n_folds < 2:
+        if _whole("n_folds", n_folds) < 2:
             raise ParameterError(f"n_folds={n_folds} must be at least 2, so that some rows are left to train on")
         rows, targets = canonical(X), np.asarray(y)
+        _check_rows("X", rows)
+        _check_column("y", targets, len(rows))
         if len(rows) < n_folds:
             raise DataError(f"{len(rows)} trusted rows cannot be cut into {n_folds} folds; give more rows")
         # The second word of the digest: the first decides blocks, and a fold must not empty a share of them.
@@ -127,7 +135,13 @@ class HoldOut:
     ) -> Self:
         """Trusted rows to train on, and others to certify; bounds are those of the latter."""
         known, held = canonical(X), canonical(X_held)
-        targets = np.concatenate([np.asarray(y), np.asarray(y_held)])
+        parts = [np.asarray(y), np.asarray(y_held)]
+        for suffix, rows, part in zip(("", "_held"), (known, held), parts, strict=True):
+            _check_rows(f"X{suffix}", rows)
+            _check_column(f"y{suffix}", part, len(rows))
+        if known.shape[1] != held.shape[1]:
+            raise DataError(f"X has {known.shape[1]} features and X_held {held.shape[1]}; give both the same columns")
+        targets = np.concatenate(parts)
         folds = np.repeat([_KNOWN, 0], [len(known), len(held)])
         low, high = _bounds(targets[len(known) :], lower, upper, within, relative=relative)
         if low is not None and high is not None:
@@ -223,6 +237,24 @@ def _bounds(
     if lower is None and upper is None and within is None:
         return None, None
     return bounds_of(targets.astype(np.float64), lower, upper, within, relative=relative)
+
+
+def _whole(name: str, value: int) -> int:
+    if isinstance(value, bool) or not isinstance(value, int | np.integer):
+        raise ParameterTypeError(f"{name}={value!r} must be an integer")
+    return int(value)
+
+
+def _check_rows(name: str, rows: NDArray[Any]) -> None:
+    if rows.ndim != 2:
+        raise DataError(
+            f"{name} has shape {rows.shape}; it must be (n_rows, n_features), so give a single feature as a column"
+        )
+
+
+def _check_column(name: str, column: NDArray[Any], n_rows: int) -> None:
+    if column.shape != (n_rows,):
+        raise DataError(f"{name} has shape {column.shape}; it must be ({n_rows},), one entry for each of the rows")
 
 
 def _check_submodels(submodels: Sequence[Submodel]) -> None:

@@ -16,6 +16,7 @@ from joblib import Parallel, delayed, effective_n_jobs
 from sklearn.base import BaseEstimator, clone
 from threadpoolctl import threadpool_limits
 
+from poisonproof.compiled import pass_on
 from poisonproof.errors import ParameterError, ParameterTypeError
 
 if TYPE_CHECKING:
@@ -95,9 +96,8 @@ def where_possible(
     """``function`` of the rows, with ``instead`` in the place of each row that it refuses."""
     try:
         return function(X)
-    except MemoryError:
-        raise
-    except Exception:  # noqa: BLE001  whatever an estimator raises, it is about one row or another
+    except Exception as error:  # noqa: BLE001  whatever an estimator raises, it is about one row or another
+        pass_on(error)
         # Sound because a row that is refused has no say in the others: each is asked for by itself, in the same shape.
         answers = {row.tobytes(): _answer(function, row, len(X), instead) for row in np.unique(X, axis=0)}
         return np.array([answers[row.tobytes()] for row in X])
@@ -111,9 +111,8 @@ def _answer(
 ) -> Any:  # noqa: ANN401  likewise
     try:
         return function(np.tile(row, (count, 1)))[0]
-    except MemoryError:
-        raise
-    except Exception:  # noqa: BLE001  as in where_possible
+    except Exception as error:  # noqa: BLE001  as in where_possible
+        pass_on(error)
         return instead
 
 
@@ -171,9 +170,9 @@ def fit_submodel(template: Any, constant: float, X: NDArray[np.float64], y: NDAr
         np.random.seed(_SEED)  # noqa: NPY002  this is the stream they draw from
         # Copies, because some estimators write into what they are given, and cost engines keep the rows.
         return Submodel(clone(template).fit(X.copy(), y.copy()), constant)
-    except MemoryError:
-        raise  # that is no function of the rows
     except Exception as error:  # noqa: BLE001  whatever an estimator raises, its rows get the constant
+        # Sound because only what is a function of the rows becomes a vote.
+        pass_on(error)
         return Submodel(None, constant, "refused", str(error))
 
 

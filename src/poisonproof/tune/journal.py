@@ -35,8 +35,10 @@ def key_of(families: Mapping[str, Family], trusted: HoldOut, seed: int) -> str:
     digest = blake2b(digest_size=16)
     for table in (trusted.X, trusted.folds, trusted.low, trusted.high):
         digest.update(b"" if table is None else np.ascontiguousarray(table).tobytes())
-    asked = [trusted.y.tolist(), trusted.radius, trusted.n_rows, trusted.fewest]
-    rest = [words, trusted.X.shape, asked, seed, version("poisonproof"), _FORMAT]
+    # Numbers as Python has them, because JSON knows no others.
+    n_rows = None if trusted.n_rows is None else int(trusted.n_rows)
+    asked = [trusted.y.tolist(), int(trusted.radius), n_rows, int(trusted.fewest)]
+    rest = [words, trusted.X.shape, asked, int(seed), version("poisonproof"), _FORMAT]
     digest.update(json.dumps(rest).encode())
     return digest.hexdigest()
 
@@ -68,7 +70,7 @@ def _storage(path: Path) -> Any:  # noqa: ANN401  optuna's
             _drop_half_a_line(file)
     except OSError as error:
         raise FileError(f"{path} cannot be written: {error.strerror}") from None
-    except (ValueError, TypeError, KeyError, AttributeError, IndexError):
+    except (ValueError, TypeError, KeyError, AttributeError, IndexError, RecursionError):
         raise FileError(f"{path} is no journal of trials; move it away, or name another place") from None
     return storage
 
@@ -80,6 +82,9 @@ def _drop_half_a_line(file: BinaryIO) -> None:
     half = content[whole:]
     if half and not half.startswith(b"{"):
         raise ValueError("this is not what a journal's lines begin with")
+    # Optuna minds a last line that it cannot read only once it has written another one behind it.
+    for line in content[:whole].splitlines()[-1:]:
+        json.loads(line)
     file.truncate(whole)
 
 

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.base import is_classifier
 
-from poisonproof.errors import ParameterError
+from poisonproof.compiled import pass_on
+from poisonproof.errors import ParameterError, ParameterTypeError
 from poisonproof.tune.found import Tried, Tuned
 from poisonproof.tune.journal import key_of, optuna_or_error, quiet, study_of
 
@@ -102,6 +103,9 @@ def trials(
 def _check(families: Mapping[str, Family], trusted: HoldOut, max_trials: int, timeout: float | None, seed: int) -> None:
     if not families:
         raise ParameterError("families is empty; give at least one model to tune")
+    for name, value in (("max_trials", max_trials), ("seed", seed)):
+        if isinstance(value, bool) or not isinstance(value, int | np.integer):
+            raise ParameterTypeError(f"{name}={value!r} must be an integer")
     if max_trials < 1:
         raise ParameterError(f"max_trials={max_trials} must be at least 1")
     if timeout is not None and not timeout > 0:
@@ -159,6 +163,7 @@ def _try(family: Family, name: str, settings: dict[str, Any], trusted: HoldOut) 
             warnings.simplefilter("ignore")  # of blocks without rows, say, in hundreds of ensembles that nobody keeps
             shares = trusted.withstood(family.build(settings), refuse=True)
     except Exception as error:  # noqa: BLE001  whatever a model raises, it is about these settings
+        pass_on(error)
         reason = (str(error).splitlines() or [type(error).__name__])[0]
         return Tried(name, settings, None, None, monotonic() - started, reason)
     return Tried(name, settings, float(np.mean(shares >= 1)), float(np.mean(shares)), monotonic() - started)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal
 
+import numpy as np
+
 __all__ = ["Choice", "Dimension", "Range", "Weights"]
 
 
@@ -36,7 +38,7 @@ class Range:
 
     def coded(self, value: float) -> float:
         """What stands for a value in the search: odd numbers are counted."""
-        return (int(value) + 1) // 2 if self.kind == "odd" else value
+        return (int(value) + 1) // 2 if self.kind == "odd" else _plain(value)
 
     def value(self, code: float) -> float:
         """The value that this stands for."""
@@ -54,6 +56,9 @@ class Choice:
     """
 
     values: tuple[Any, ...]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "values", tuple(_plain(value) for value in self.values))
 
     @property
     def start(self) -> Any:  # noqa: ANN401  whatever the values are
@@ -96,7 +101,7 @@ class Weights:
 
     def coded(self, value: float) -> float:
         """What stands for a shared weight in the search."""
-        return value
+        return float(value)
 
     def value(self, code: float) -> list[float]:
         """The weight of each feature; the shared one with three digits, so that it can be read."""
@@ -105,3 +110,8 @@ class Weights:
 
 
 Dimension = Range | Choice | Weights
+
+
+def _plain(value: Any) -> Any:  # noqa: ANN401  whatever a dimension holds
+    """The value as Python has it, because optuna's journal keeps no other."""
+    return value.item() if isinstance(value, np.generic) else value
