@@ -6,8 +6,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from sklearn.tree import DecisionTreeClassifier
 
-from poisonproof import Certificate, Interval, Threat
+from poisonproof import Certificate, CertifiedClassifier, Interval, Threat
 from poisonproof.certificate import bounds_of
 from poisonproof.errors import DataError, MissingExtraError, ParameterError
 
@@ -41,6 +42,43 @@ def test_overview_counts_what_is_inside() -> None:
     assert "any 12 inserted or deleted training rows (unit cost)" in text
     outside = certificate(radius=np.full(4, -1), attack=np.zeros(4, dtype=int))
     assert outside.summary().startswith("none of 4 predictions is within its bounds")
+
+
+def classes(*radii: int, target: str) -> Certificate:
+    radius = np.array(radii)
+    return certificate(
+        prediction=np.array(["h"] * len(radii)),
+        radius=radius,
+        attack=radius + 1,
+        unbreakable=np.zeros(len(radii), dtype=bool),
+        lower=None,
+        upper=None,
+        target=np.array([target] * len(radii)),
+    )
+
+
+def test_a_prediction_that_abstentions_could_outvote_is_at_its_class() -> None:
+    cert = classes(-1, 2, -1, 1, target="h")
+    assert cert.summary(0).startswith("this prediction is at class h, but empty or refused submodels could outvote it")
+    assert "use fewer partitions, or declare the classes" in cert.summary(0)
+    assert cert.summary(1) == "any 2 inserted or deleted training rows leave this prediction at class h"
+    assert cert.summary().startswith("2 of 4 predictions are certified; at least half of those withstand any 1 ")
+    assert cert.summary().endswith("; 2 could be outvoted by empty or refused submodels")
+    none = classes(-1, -1, target="h").summary()
+    assert none.startswith("none of 2 predictions is certified, and 2 could be outvoted by empty or refused submodels")
+    other = classes(-1, -1, target="other")
+    assert other.summary(0).startswith("this prediction is not at class other, so nothing is certified")
+    assert other.summary().startswith("none of 2 predictions is within its bounds")
+
+
+@pytest.mark.filterwarnings("ignore:.*submodels have no rows.*:UserWarning")
+def test_the_sentence_of_a_classifier_with_many_empty_submodels_is_true() -> None:
+    X, y = np.arange(8.0).reshape(-1, 1), np.array(["h", "g"] * 4)
+    cert = CertifiedClassifier(DecisionTreeClassifier(), n_partitions=60).fit(X, y).certify(X)
+    assert (cert.radius == -1).all()
+    for row, label in enumerate(cert.prediction):
+        assert cert.summary(row).startswith(f"this prediction is at class {label}, but empty or refused submodels")
+    assert "within its bounds" not in cert.summary()
 
 
 def test_exact_is_where_an_attack_costs_one_more() -> None:

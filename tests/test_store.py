@@ -142,6 +142,10 @@ def test_files_that_are_something_else(content: bytes, tmp_path: Path) -> None:
         with pytest.raises(FileError, match="a manifest that cannot be read"):
             store.load(path)
     magic, _, head, payload = content.split(b"\n", 3)
+    body = b"[" * 200_000 + b"\n" + payload
+    path.write_bytes(magic + b"\n" + hashlib.sha256(body).hexdigest().encode() + b"\n" + body)
+    with pytest.raises(FileError, match="a manifest that cannot be read"):
+        store.load(path)
     body = head + b"\n" + payload[: len(payload) // 2]
     path.write_bytes(magic + b"\n" + hashlib.sha256(body).hexdigest().encode() + b"\n" + body)
     with pytest.raises(FileError, match="a payload that skops cannot read"):
@@ -221,6 +225,30 @@ def test_data_digest_is_of_the_rows_not_of_their_order() -> None:
         store.data_digest(X, y[1:])
 
 
+@pytest.mark.parametrize("kind", [str, object, np.bytes_])
+def test_labels_have_a_digest_too(kind: type) -> None:
+    labels: np.ndarray[Any, Any] = np.where(y > 0, "ham", "spam").astype(kind)
+    digest = store.data_digest(X, labels)
+    order = rng.permutation(len(X))
+    assert store.data_digest(X[order], labels[order]) == digest
+    assert store.data_digest(X, labels[::-1]) != digest
+    ones: list[np.ndarray[Any, Any]] = [np.where(labels == labels[0], one, "spam").astype(kind) for one in ("1", "1.0")]
+    assert store.data_digest(X, ones[0]) != store.data_digest(X, ones[1])
+    with pytest.raises(DataError, match="one entry for each row"):
+        store.data_digest(X, labels[:, None])
+
+
+def test_numbers_have_the_digest_that_they_have_as_objects() -> None:
+    assert store.data_digest(X, y.astype(object)) == store.data_digest(X, y)
+    assert store.data_digest(X, y > 0) == store.data_digest(X, np.where(y > 0, 1.0, 0.0))
+
+
+@pytest.mark.parametrize("missing", [None, np.nan])
+def test_a_missing_label_has_no_digest(missing: float | None) -> None:
+    with pytest.raises(DataError, match="y contains a label that is missing"):
+        store.data_digest(X[:2], np.array(["a", missing], dtype=object))
+
+
 floats = st.floats(allow_nan=False, allow_infinity=False, width=64)
 ends = st.one_of(floats, st.just(np.inf), st.just(-np.inf))
 
@@ -289,6 +317,8 @@ def test_intervals_and_classes_survive_too(tmp_path: Path) -> None:
         ('"unbreakable": [false]', '"unbreakable": ["no"]'),
         ('"method"', '"way"'),
         ("{", "["),
+        ('"radius": [4]', f'"radius": [{10**30}]'),
+        ("{", "[" * 200_000),
     ],
 )
 def test_certificates_that_are_none(old: str, new: str, tmp_path: Path) -> None:
@@ -298,6 +328,14 @@ def test_certificates_that_are_none(old: str, new: str, tmp_path: Path) -> None:
     text = path.read_text()
     assert old in text
     path.write_text(text.replace(old, new, 1))
+    with pytest.raises(FileError, match="is not a certificate file"):
+        store.load_certificate(path)
+
+
+def test_intervals_that_are_none(tmp_path: Path) -> None:
+    path = tmp_path / "proof.json"
+    store.save_certificate(Interval(np.zeros(1), np.ones(1), np.zeros(1), 4, Threat(), "unit cost"), path)
+    path.write_text(path.read_text().replace('"budget": 4', '"budget": Infinity', 1))
     with pytest.raises(FileError, match="is not a certificate file"):
         store.load_certificate(path)
 
@@ -331,7 +369,7 @@ def test_files_get_the_usual_permissions(tmp_path: Path) -> None:
     path.chmod(0o600)
     store.write_then_rename(path, b"2")
     assert path.stat().st_mode & 0o777 == 0o600
-    with pytest.raises(FileError, match="cannot be written: No such file or directory"):
+    with pytest.raises(FileError, match="cannot be written: there is no folder"):
         store.write_then_rename(tmp_path / "nowhere" / "file", b"")
 
 

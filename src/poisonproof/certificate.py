@@ -36,7 +36,8 @@ class Certificate:
     prediction : array (n_rows,)
         The model's predictions.
     radius : int64 array (n_rows,)
-        Modifications withstood for certain; -1 where the prediction itself is out of bounds.
+        Modifications withstood for certain; -1 where the prediction itself is out of bounds, or at its class where
+        empty or refused submodels could outvote it.
     attack : int64 array (n_rows,)
         Cost of the best attack found on the costs used, always above the radius.
     unbreakable : bool array (n_rows,)
@@ -99,6 +100,11 @@ class Certificate:
 
     def _sentence(self, row: int) -> str:
         radius = int(self.radius[row])
+        if self._outvoted()[row]:
+            return (
+                f"this prediction is {self._region(row)}, but empty or refused submodels could outvote it, so nothing "
+                f"is certified; use fewer partitions, or declare the classes ({self.threat})"
+            )
         if radius < 0:
             region = self._region(row, ROUND_CEILING, ROUND_FLOOR)
             return f"this prediction is not {region}, so nothing is certified ({self.threat})"
@@ -117,15 +123,25 @@ class Certificate:
             return f"at or above {number_text(lower, down)}"
         return f"within [{number_text(lower, down)}, {number_text(upper, up)}]"
 
+    def _outvoted(self) -> NDArray[np.bool_]:
+        """Where a prediction is at its class and yet not certified: abstentions count for a class nobody declared."""
+        if self.target is None:
+            return np.zeros(len(self), dtype=np.bool_)
+        return (self.radius < 0) & (self.prediction == self.target)
+
     def _overview(self) -> str:
-        inside = self.radius >= 0
-        if not inside.any():
+        inside, outvoted = self.radius >= 0, int(self._outvoted().sum())
+        if not inside.any() and not outvoted:
             return f"none of {len(self):,} predictions is within its bounds, so nothing is certified ({self.threat})"
+        more = f"{outvoted:,} could be outvoted by empty or refused submodels"
+        if not inside.any():
+            return f"none of {len(self):,} predictions is certified, and {more} ({self.threat})"
         median = int(np.quantile(self.radius[inside], 0.5, method="lower"))
-        return (
-            f"{inside.sum():,} of {len(self):,} predictions are within their bounds; at least half of those withstand "
-            f"{self.threat.phrase(median)} ({self.method})"
+        text = (
+            f"{inside.sum():,} of {len(self):,} predictions are {'certified' if outvoted else 'within their bounds'}; "
+            f"at least half of those withstand {self.threat.phrase(median)} ({self.method})"
         )
+        return f"{text}; {more}" if outvoted else text
 
     def to_dict(self) -> dict[str, Any]:
         """Plain lists and strings, ready for JSON; an infinite bound is None."""

@@ -160,12 +160,12 @@ def test_the_digest_of_the_rows_knows_the_labels(run: Run, trained: Trained, tmp
 @pytest.mark.parametrize(
     ("options", "fragments"),
     [
-        (("--classes", "01,1"), ("label '1.0'", "not among the classes", "add it to classes=")),
+        (("--classes", "01,1"), ("contains '1.0'", "not one of the classes", "add it to classes=")),
         (("--classes", "1"), ("classes= declares one class", "at least 2")),
         (("--log-target",), ("a class has no log", "leave --log-target")),
         (("--model", "forest"), ("--model forest is not for classification", "ensemble")),
         (("--estimator", "huber"), ("--estimator huber is not for classification", "naive-bayes")),
-        (("--model", "neighbors", "--rule", "runoff"), ("--model neighbors for classification", "'rule'")),
+        (("--model", "neighbors", "--rule", "runoff"), ("--model neighbors for classification has no use for --rule",)),
         (("--max-cost", 2), ("max_cost=2", "threat='delete'")),
         (("--target", "sort"), ("'sort' is missing",)),
     ],
@@ -196,7 +196,7 @@ def test_what_is_for_numbers_is_refused_for_classes(run: Run, trained: Trained, 
     refused(run(*numbers, "--class", "cut", "--within", 0.1), "--class, which is for classifiers")
     refused(run(*numbers), "given: none")
     fit_numbers = ("fit", folder / "train.csv", "--schema", folder / "plain.toml", "-o", folder / "refused.poisonproof")
-    refused(run(*fit_numbers, "--classes", "a,b"), "no parameter 'classes'")
+    refused(run(*fit_numbers, "--classes", "a,b"), "--classes is about classes; give --task classification too")
     refused(run(*fit_numbers, "--estimator", "logistic"), "--estimator logistic is not for regression")
 
 
@@ -204,7 +204,7 @@ def test_bad_labels(run: Run, trained: Trained, tmp_path: Path) -> None:
     folder = trained[0]
     certify = ("certify", folder / "model.poisonproof", tmp_path / "rows.csv", "--class", "kind")
     (tmp_path / "rows.csv").write_text("a,b,kind\n0.1,0.2,1\n0.1,0.2,7\n")
-    refused(run(*certify), "label '7'", "not among the classes")
+    refused(run(*certify), "contains '7'", "not one of the classes")
     (tmp_path / "rows.csv").write_text("a,b,kind\n0.1,0.2,1\n0.1,0.2,\n")
     refused(run(*certify), "column 'kind'", "the label is missing")
     (tmp_path / "rows.csv").write_text("a,b\n0.1,0.2\n")

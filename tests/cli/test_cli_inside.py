@@ -133,7 +133,7 @@ def test_models_without_submodels_take_the_settings_themselves(monkeypatch: pyte
     parameters: dict[str, Any] = made.get_params()
     assert (parameters["alpha"], parameters["tol"], parameters["max_iter"]) == (3.0, 0.5, 7)
     assert parameters["selection"] == "random"
-    with pytest.raises(ParameterError, match="no parameter 'key'; it takes alpha"):
+    with pytest.raises(ParameterError, match="has no use for --key; it takes alpha"):
         models.unfitted("lasso", {"key": 1}, None, [])
     with pytest.raises(ParameterError, match="has no submodels; leave --estimator ridge out"):
         models.unfitted("lasso", {}, "ridge", [])

@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+from time import sleep
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -114,6 +115,21 @@ def test_an_interrupt_is_one_line_and_leaves_nothing(folder: Path, tmp_path: Pat
     assert (out, err) == (b"", b"Interrupted.\n")
     assert (tmp_path / "m").read_text() == "precious"
     assert len(list(tmp_path.iterdir())) == 1
+
+
+@pytest.mark.parametrize("seconds", [0.5, 1.5])
+def test_an_interrupt_in_compiled_code_is_one_too(seconds: float, folder: Path, tmp_path: Path) -> None:
+    settings = ("--estimator", "boosted-trees", "--set", "n_estimators=1000000", "--partitions", 41, "--jobs", 1)
+    before = f"{ANNOUNCING}\nimport poisonproof.learners.boosted_trees\n"
+    arguments = ("fit", folder / "train.csv", "--schema", folder / "schema.toml", "-o", tmp_path / "m", *settings)
+    process = start(*arguments, before=before)
+    assert process.stderr is not None
+    assert process.stderr.readline() == b"ready\n"
+    sleep(seconds)
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=60)
+    assert (process.returncode, out, err) == (130, b"", b"Interrupted.\n")
+    assert not (tmp_path / "m").exists()
 
 
 def test_progress_goes_to_a_terminal_on_stderr_and_nowhere_else(folder: Path, tmp_path: Path) -> None:

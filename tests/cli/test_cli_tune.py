@@ -17,7 +17,6 @@ import numpy as np
 import pytest
 
 from poisonproof import CertifiedNeighborsRegressor
-from poisonproof.cli import app
 from poisonproof.cli.deployed import Deployed
 from poisonproof.holdout import HoldOut
 from poisonproof.schema import Numeric, Schema, Target
@@ -38,15 +37,8 @@ for module in ("optuna", "polars", "skops"):
 LOG = ("--log-target", "--radius", 3, "--within", "15%")
 _ENTER = """
 from poisonproof.cli import app
-app._COMMANDS.setdefault("tune", "")
 app.main()
 """
-
-
-@pytest.fixture(autouse=True)
-def known(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The command under its name."""
-    monkeypatch.setitem(app._COMMANDS, "tune", "")
 
 
 @pytest.fixture
@@ -166,7 +158,6 @@ def test_the_same_command_goes_on(tune: Run, monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(HoldOut, "withstood", lambda *_, **__: pytest.fail("computed again"))
     assert answer(tune(*arguments, "--max-trials", 6)) == more
     monkeypatch.undo()
-    monkeypatch.setitem(app._COMMANDS, "tune", "")
     for other in (("--seed", 1), ("--radius", 3), ("--within", 0.1), ("--absolute",), ("--folds", 4)):
         record = answer(tune(*arguments, "--max-trials", 3, *other))
         assert untimed(record) != untimed(few)
@@ -225,7 +216,7 @@ def test_trials_that_fail_are_told(tune: Run) -> None:
     options = ("--estimator", "ridge", "--model", "ensemble", "--model", "neighbors", "--threat", "delete")
     result = tune("--radius", 1, "--within", 0.2, *options, "--partitions", 4, "--max-trials", 3)
     assert result.exit_code == 2
-    assert "--model neighbors has no parameter 'n_partitions'" in result.stderr
+    assert "--model neighbors has no use for --partitions; it takes --threat" in result.stderr
 
 
 def test_some_trials_fail(tune: Run, monkeypatch: pytest.MonkeyPatch) -> None:

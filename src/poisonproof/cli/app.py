@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import io
 import os
+import signal
 import sys
 import warnings
 from contextlib import contextmanager
 from difflib import get_close_matches
 from importlib import import_module
+from threading import Timer, current_thread, main_thread
+from traceback import format_exc
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 import click
@@ -16,12 +20,16 @@ from poisonproof.errors import PoisonproofError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from types import FrameType
 
 __all__ = ["app", "main"]
 
 USAGE_OR_INPUT_ERROR: Final = 2
 INTERRUPTED: Final = 130  # 128 + SIGINT, as shells count
 PIPE_CLOSED: Final = 141  # 128 + SIGPIPE
+FAULT: Final = 70  # as sysexits.h calls a fault of the program's own; 1 means that a gate failed
+
+_PATIENCE: Final = 0.02  # seconds until an interrupt at a bad moment comes again
 
 _COMMANDS: Final = {
     "demo": "Certify the bundled diamonds and compare with the published figures.",
@@ -29,6 +37,7 @@ _COMMANDS: Final = {
     "fit": "Train a certified model on a table and save it.",
     "certify": "Certify the predictions for the rows of a table.",
     "evaluate": "Measure certified accuracy on rows with known targets.",
+    "tune": "Search settings on trusted rows.",
     "paper": "Run the published evaluation again, beside its figures and ours.",
     "data": "List, fetch and add the data sets of the evaluation.",
     "doctor": "Check this installation.",
@@ -71,8 +80,9 @@ class Application(click.Group):
 
     def main(self, *args: Any, **extra: Any) -> NoReturn:  # noqa: ANN401  click's signature
         """Run with these arguments and exit: 0 done, 1 a gate failed, 2 usage or input error."""
+        _prepare_streams()
         try:
-            with _plain_warnings():
+            with _plain_warnings(), _careful_interrupts():
                 code = super().main(*args, **extra | {"standalone_mode": False})
         except click.Abort:
             click.echo("Interrupted.", err=True)
@@ -83,6 +93,9 @@ class Application(click.Group):
         except (PoisonproofError, OSError, MemoryError) as error:
             click.echo(f"Error: {_sentence(error)}", err=True)
             code = USAGE_OR_INPUT_ERROR
+        except Exception:  # noqa: BLE001  a fault must not look like a failed gate
+            click.echo(f"{format_exc()}This is a fault of poisonproof itself; please report it.", err=True)
+            code = FAULT
         sys.exit(code or 0)
 
 
@@ -97,7 +110,42 @@ def main() -> NoReturn:
     app.main()
 
 
+def _prepare_streams() -> None:
+    """Write what an old terminal's encoding lacks as question marks, and go on."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
+
+
+@contextmanager
+def _careful_interrupts() -> Iterator[None]:
+    """Ctrl-C at moments that bear it; where it is ignored, as behind nohup, it stays ignored."""
+    usual = signal.getsignal(signal.SIGINT)
+    if usual is not signal.default_int_handler or current_thread() is not main_thread():
+        yield
+        return
+    signal.signal(signal.SIGINT, _interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, usual)
+
+
+def _interrupt(number: int, frame: FrameType | None) -> None:
+    """Stop, but not while compiled code hands over its result: there an interrupt would be lost, or end in a crash."""
+    while frame is not None:
+        if frame.f_globals.get("__name__") == "numba.core.serialize":
+            again = Timer(_PATIENCE, signal.raise_signal, (number,))
+            again.daemon = True
+            again.start()
+            return
+        frame = frame.f_back
+    raise KeyboardInterrupt
+
+
 def _sentence(error: BaseException) -> str:
+    if isinstance(error, OSError) and error.strerror:
+        return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
     return " ".join(str(error).split()) or type(error).__name__
 
 

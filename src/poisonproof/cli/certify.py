@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from poisonproof.cli.report import Report, output_options
+from poisonproof.cli.report import Report, check_output, output_options
 from poisonproof.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -53,6 +53,7 @@ def command(
     from poisonproof.cli.tables import read_table  # noqa: PLC0415
 
     ways = _ways_asked(asked)
+    check_output(form, output)
     deployed = Deployed.open(model, trust)
     if deployed.classifies:
         _report(_class_proof(deployed, rows, asked, ways)).emit(form, output)

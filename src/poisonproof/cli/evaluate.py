@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from poisonproof.cli.report import DOCUMENT_VERSION, Report, output_options
+from poisonproof.cli.report import DOCUMENT_VERSION, Report, check_output, output_options
 from poisonproof.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -66,6 +66,7 @@ def command(
     from poisonproof.evaluate import certified_accuracy  # noqa: PLC0415
 
     _check_gate(require_radius, at_least)
+    check_output(form, output)
     deployed = Deployed.open(model, trust)
     trials = [_certified(deployed, path, target, within, relative=not absolute) for path in rows]
     accuracy = certified_accuracy(trials, radii)

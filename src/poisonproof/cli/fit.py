@@ -68,8 +68,9 @@ def command(
     The model file carries the schema, so that certify and evaluate read tables as they come.
     """
     from poisonproof.cli.tables import column_of, labels_in, read_table  # noqa: PLC0415  a fast --help
-    from poisonproof.store import data_digest, save  # noqa: PLC0415
+    from poisonproof.store import check_writable, data_digest, save, types_to_trust  # noqa: PLC0415
 
+    check_writable(output)
     model = _unfitted(options, sourced=source_column is not None)
     schema, goal = _schema(schema_path, target, log_target=log_target)
     classes = options["task"] == "classification"
@@ -80,9 +81,9 @@ def command(
     X = schema.transform(frame)
     y = labels_in(frame, goal.name) if classes else goal.encode(column_of(frame, goal.name))
     fitted = _fitted(model, X, y, None if source_column is None else column_of(frame, source_column))
-    data = data_digest(X, _numbers_for(y) if classes else y)
+    data = data_digest(X, y)
     manifest = save(fitted, output, schema=schema, data=data, notes={"options": _plain(options)})
-    _report(fitted, manifest, output).emit(form)
+    _report(fitted, manifest, output, types_to_trust(output)).emit(form)
 
 
 def _unfitted(options: dict[str, Any], *, sourced: bool) -> Any:  # noqa: ANN401  one of the package's estimators
@@ -107,13 +108,6 @@ def _unfitted(options: dict[str, Any], *, sourced: bool) -> Any:  # noqa: ANN401
     }
     chosen = {parameter: value for parameter, value in given.items() if value is not None}
     return unfitted(options["kind"], chosen, options["estimator"], options["settings"], options["task"])
-
-
-def _numbers_for(labels: NDArray[Any]) -> NDArray[Any]:
-    """A number for each label, the same wherever the label occurs, so that rows with labels have a digest too."""
-    from poisonproof.partition import source_digests  # noqa: PLC0415  a fast --help
-
-    return (source_digests(labels)[:, 0] >> 11).astype(float)  # 53 bits, which a float holds exactly
 
 
 def _plain(options: dict[str, Any]) -> dict[str, Any]:
@@ -152,7 +146,7 @@ def _fitted(model: Any, X: NDArray[Any], y: NDArray[Any], groups: ArrayLike | No
     return fitted
 
 
-def _report(fitted: Any, manifest: Manifest, output: Path) -> Report:  # noqa: ANN401
+def _report(fitted: Any, manifest: Manifest, output: Path, doubtful: list[str]) -> Report:  # noqa: ANN401
     submodels = getattr(fitted, "submodels_", [])
     facts = {
         "path": str(output),
@@ -165,7 +159,11 @@ def _report(fitted: Any, manifest: Manifest, output: Path) -> Report:  # noqa: A
         "n_rows": manifest.data.n_rows if manifest.data else None,
         "n_features": manifest.data.n_features if manifest.data else None,
         "data_sha256": manifest.data.sha256 if manifest.data else None,
+        "types_to_trust": doubtful,
     }
     document = {"schema_version": DOCUMENT_VERSION, "kind": "fit"} | facts | {"manifest": asdict(manifest)}
-    shown = {name.replace("_", " "): value for name, value in facts.items()}
-    return Report(columns={"model file": list(shown), "": [str(value) for value in shown.values()]}, document=document)
+    shown = {name.replace("_", " "): value for name, value in facts.items() if name != "types_to_trust"}
+    ask = " ".join(f"--trust {name}" for name in doubtful)
+    notes = [f"Whoever reads this file must say that it may build what is inside: {ask}"] if doubtful else []
+    columns = {"model file": list(shown), "": [str(value) for value in shown.values()]}
+    return Report(columns, document, notes)

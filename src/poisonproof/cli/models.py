@@ -83,6 +83,19 @@ CLASS_ESTIMATORS: Final[dict[str, str]] = {
 }
 
 
+# A search tree is built by compiled code that trusts what stands in a file; without one there is nothing to trust.
+_SETTINGS: Final[dict[str, dict[str, Any]]] = {"knn": {"algorithm": "brute"}}
+# What the command calls the parameters of a model.
+_OPTIONS: Final = {
+    "n_partitions": "--partitions",
+    "threat": "--threat",
+    "max_cost": "--max-cost",
+    "partition_by": "--partition-by",
+    "key": "--key",
+    "n_jobs": "--jobs",
+    "classes": "--classes",
+    "rule": "--rule",
+}
 _USUAL: Final = {"regression": "kernel-ridge", "classification": "ridge"}  # what the package's ensembles train
 
 
@@ -113,13 +126,16 @@ def unfitted(
     chosen = _entry(models, "--model", kind, task)
     if stray := next((name for name in given if name not in chosen.takes), None):
         others = "" if task == "regression" else " for classification"
-        raise ParameterError(f"--model {kind}{others} has no parameter {stray!r}; it takes {', '.join(chosen.takes)}")
-    if given.get("n_jobs") == 0:
-        raise ParameterError("--jobs 0 must be at least 1, or -1 for all processors")
+        if task == "regression" and stray in ("classes", "rule"):
+            raise ParameterError(f"{_OPTIONS[stray]} is about classes; give --task classification too")
+        known = ", ".join(_OPTIONS.get(name, name) for name in chosen.takes)
+        raise ParameterError(f"--model {kind}{others} has no use for {_OPTIONS[stray]}; it takes {known}")
+    if given.get("n_jobs", 1) < 1 and given["n_jobs"] != -1:
+        raise ParameterError(f"--jobs {given['n_jobs']} must be at least 1, or -1 for all processors")
     model = _named(chosen.where)(**{**chosen.defaults, **given})
     if "estimator" in model.get_params(deep=False):
         name = estimator or _USUAL[task]
-        learner = _named(_entry(learners, "--estimator", name, task))()
+        learner = _named(_entry(learners, "--estimator", name, task))(**_SETTINGS.get(name, {}))
         return model.set_params(estimator=_configured(name, learner, settings))
     if estimator is not None:
         raise ParameterError(f"--model {kind} has no submodels; leave --estimator {estimator} out")

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
-__all__ = ["DOCUMENT_VERSION", "Report", "output_options"]
+__all__ = ["DOCUMENT_VERSION", "Report", "check_output", "output_options"]
 
 Command = TypeVar("Command", bound="Callable[..., Any]")
 
@@ -109,8 +109,10 @@ class Report:
         count = len(next(iter(self.columns.values())))
         shown = self._texts(None if all_rows else _SHOWN_ROWS)
         drawn = Table()
-        for name, column in self.columns.items():
-            drawn.add_column(name, justify="right" if _is_number(column) else "left")
+        for place, (name, column) in enumerate(self.columns.items()):
+            # Sound because a number is never cut short, however narrow the terminal.
+            least = max((len(row[place]) for row in shown), default=0) if _is_number(column) else None
+            drawn.add_column(name, justify="left" if least is None else "right", min_width=least)
         for row in shown:
             drawn.add_row(*row)
         text = io.StringIO()
@@ -118,7 +120,7 @@ class Report:
         console = Console(file=text, width=width, color_system=None, markup=False, highlight=False, emoji=False)
         if self.title:
             console.print(self.title, soft_wrap=True)
-        console.print(drawn)
+        console.print(drawn, crop=False)
         if len(shown) < count:
             console.print(f"… and {count - len(shown):,} more rows; all of them with --format csv, json or md")
         for note in self.notes:
@@ -126,12 +128,22 @@ class Report:
         return "\n".join(line.rstrip() for line in text.getvalue().splitlines()) + "\n"
 
 
+def check_output(form: str | None, path: Path | None) -> None:
+    """Fail before the work where its outcome could not be written."""
+    if path is not None:
+        from poisonproof.store import check_writable  # noqa: PLC0415  numpy only where something is written
+
+        check_writable(path)
+        if form is None:
+            _format_of(path)
+
+
 def _format_of(path: Path) -> str:
-    if path.suffix not in _SUFFIXES:
+    if path.suffix.lower() not in _SUFFIXES:
         raise ParameterError(
             f"the format of {path} cannot be told from its name; use one of {', '.join(_SUFFIXES)}, or --format"
         )
-    return _SUFFIXES[path.suffix]
+    return _SUFFIXES[path.suffix.lower()]
 
 
 def _is_number(column: Sequence[Any]) -> bool:

@@ -13,7 +13,7 @@ import numpy as np
 from poisonproof.errors import DataError, FileError, MissingExtraError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
     from types import ModuleType
 
@@ -43,10 +43,12 @@ def read_table(path: Path, types: Mapping[str, type] | None = None) -> Any:  # n
         else:
             frame = _read_csv(polars, path, types or {})
     except OSError as error:
-        raise FileError(f"{path} cannot be read: {error.strerror}") from None
+        raise FileError(f"{path} cannot be read: {error.strerror or error}") from None
     except (polars.exceptions.PolarsError, polars.exceptions.PanicException) as error:
-        kind = "Parquet" if path.suffix.lower() in _PARQUET_SUFFIXES else "CSV"
-        raise FileError(f"{path} is not a complete {kind} file: {_first_line(error)}") from None
+        kind = (
+            "a complete Parquet file" if path.suffix.lower() in _PARQUET_SUFFIXES else "CSV, with commas and in UTF-8"
+        )
+        raise FileError(f"{path} cannot be read as {kind}: {_first_line(error)}") from None
     if len(frame) == 0:
         raise DataError(f"{path} has no rows; at least one is needed")
     return frame
@@ -94,7 +96,23 @@ def _read_csv(polars: ModuleType, path: Path, types: Mapping[str, type]) -> Any:
         raise DataError(f"{path} has the column {twice[0]!r} {header.count(twice[0])} times; rename all but one")
     readers = {float: polars.Float64, str: polars.String}
     overrides = {name: readers[kind] for name, kind in types.items() if name in header}
-    return polars.read_csv(path, schema_overrides=overrides, infer_schema_length=None)
+    try:
+        return polars.read_csv(path, schema_overrides=overrides, infer_schema_length=None)
+    except polars.exceptions.ComputeError:
+        _check_numbers(polars, path, [name for name, reader in overrides.items() if reader == polars.Float64])
+        raise
+
+
+def _check_numbers(polars: ModuleType, path: Path, names: Sequence[str]) -> None:
+    """Name the first cell that is no number in a column of numbers, if there is one."""
+    from poisonproof.schema.cells import row_phrase, shown  # noqa: PLC0415  scikit-learn only where rows are read
+
+    texts = polars.read_csv(path, infer_schema=False)
+    for name in names:
+        stray = (texts[name].is_not_null() & texts[name].cast(polars.Float64, strict=False).is_null()).to_numpy()
+        if stray.any():
+            cell = texts[name][int(stray.argmax())]
+            raise DataError(f"{path}, column {name!r}, {row_phrase(stray)}: {shown(cell)} is no number, but must be")
 
 
 @contextmanager

@@ -132,13 +132,29 @@ def opened(path: Path) -> Iterator[IO[bytes]]:
 def _transfer(wanted: Source, folder: Path, url: str, scratch: Path, *, progress: bool) -> Path:
     pooch = _pooch()
     pooch.get_logger().setLevel("ERROR")  # our own errors and the bar say what there is to say
-    downloader = pooch.HTTPDownloader(timeout=_TIMEOUT, progressbar=_Bar(wanted) if progress else False)
+    answers: list[Any] = []
+    downloader = pooch.HTTPDownloader(
+        timeout=_TIMEOUT,
+        progressbar=_Bar(wanted) if progress else False,
+        hooks={"response": lambda answer, **_: answers.append(answer)},
+    )
     try:
         arrived = pooch.retrieve(url, known_hash=None, fname="arrived", path=scratch, downloader=downloader)
     except Exception as error:  # noqa: BLE001  the transfer's libraries raise a dozen unrelated kinds
-        reason = " ".join(str(error).split()) or type(error).__name__
+        root = _root(error)
+        reason = getattr(root, "strerror", None) or " ".join(str(root).split()) or type(root).__name__
         raise FileError(f"{url} cannot be fetched ({reason}); {_way(wanted, folder, fetchable=False)}") from None
+    finally:
+        for answer in answers:
+            answer.close()  # a transfer that fails leaves its connection open
     return Path(arrived)
+
+
+def _root(error: BaseException) -> BaseException:
+    """What was wrong in the first place, before libraries wrapped it in their own words."""
+    while (cause := error.__cause__ or error.__context__) is not None:
+        error = cause
+    return error
 
 
 def _pooch() -> ModuleType:
@@ -274,10 +290,12 @@ def _put(given: Path, place: Path) -> None:
 
 def _way(wanted: Source, folder: Path, *, fetchable: bool = True) -> str:
     """How to come by the file."""
+    named = "" if folder == data_folder() else f" --data-dir {folder}"
     by_hand = (
-        f"put it there as {folder / wanted.files[0]} (or with .gz), or run: poisonproof data add {wanted.name} FILE"
+        f"put it there as {folder / wanted.files[0]} (or with .gz), "
+        f"or run: poisonproof data add {wanted.name} FILE{named}"
     )
     if wanted.url is None:
         return f"get {wanted.get} ({wanted.page}), then {by_hand}"
     ways = f"get it from {wanted.page} and {by_hand}"
-    return f"run: poisonproof data fetch {wanted.name}; or {ways}" if fetchable else ways
+    return f"run: poisonproof data fetch {wanted.name}{named}; or {ways}" if fetchable else ways

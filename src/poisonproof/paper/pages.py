@@ -104,9 +104,9 @@ def _run_with(results: Results) -> str:
         features = {series.trials[0]["n_features"] for series in mine if not series.method.startswith("ours")}
         shown = f", {' or '.join(map(str, sorted(features)))} features ({setup.n_features} there)" if features else ""
         counts = sorted({len(series.trials) for series in mine})
-        trials = (
-            f"{counts[-1]} trials" if len(counts) == 1 else f"{counts[-1]} trials ({counts[0]} where blocks overlap)"
-        )
+        trials = f"{counts[-1]} trial{'s' * (counts[-1] > 1)}"
+        if len(counts) > 1:
+            trials += f" ({counts[0]} where blocks overlap)"
         lines.append(
             f"* **{dataset}**: {trials}, {trial['n_train']:,} training rows ({setup.n_train} there){shown}"
             f"{made_up if any(series.synthetic for series in mine) else ''}"

@@ -9,14 +9,13 @@ from pathlib import Path
 
 from poisonproof.errors import FileError
 
-__all__ = ["bytes_of", "first_line", "write_then_rename"]
+__all__ = ["bytes_of", "check_writable", "first_line", "write_then_rename"]
 
 
 def write_then_rename(path: str | Path, content: bytes) -> None:
     """Put the content at ``path``, whole or not at all: a reader never sees half of it."""
+    check_writable(path)
     target = Path(path).resolve()
-    if target.exists() and not target.is_file():
-        raise FileError(f"{path} cannot be written: it exists and is no ordinary file")
     try:
         handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
     except OSError as error:
@@ -34,6 +33,17 @@ def write_then_rename(path: str | Path, content: bytes) -> None:
         if isinstance(error, OSError):
             raise FileError(f"{path} cannot be written: {error.strerror}") from error
         raise
+
+
+def check_writable(path: str | Path) -> None:
+    """Fail now, and not after long work, where nothing can be written at ``path``."""
+    target = Path(path).resolve()
+    if target.exists() and not target.is_file():
+        raise FileError(f"{path} cannot be written: it exists and is no ordinary file")
+    if not target.parent.is_dir():
+        raise FileError(f"{path} cannot be written: there is no folder {target.parent}")
+    if not os.access(target.parent, os.W_OK):
+        raise FileError(f"{path} cannot be written: nothing may be written in {target.parent}")
 
 
 def bytes_of(path: Path) -> bytes:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from numpy.typing import ArrayLike
+    from numpy.typing import ArrayLike, NDArray
 
 __all__ = ["DataDigest", "Manifest", "data_digest", "sealed", "unsealed"]
 
@@ -89,21 +89,39 @@ class Manifest:
 
 
 def data_digest(X: ArrayLike, y: ArrayLike) -> DataDigest:
-    """The digest of training rows and their targets, whatever their order.
+    """The digest of training rows and their targets or labels, whatever their order.
 
     Examples
     --------
     >>> data_digest([[1.0], [2.0]], [3.0, 4.0]) == data_digest([[2.0], [1.0]], [4.0, 3.0])
     True
     """
-    rows, targets = canonical(X), canonical(y)
-    if rows.ndim != 2 or targets.shape != (len(rows),):
-        raise DataError(f"X has shape {rows.shape} and y {targets.shape}; y must have one entry for each row of X")
+    rows, given = canonical(X), np.asarray(y)
+    if rows.ndim != 2 or given.shape != (len(rows),):
+        raise DataError(f"X has shape {rows.shape} and y {given.shape}; y must have one entry for each row of X")
+    targets = _numbers_for(given) if _holds_text(given) else canonical(given)
     order = content_order(content_digests(rows), targets)
     digest = hashlib.sha256(np.array(rows.shape, dtype="<i8").tobytes())
     digest.update(rows[order].astype("<f8", copy=False).tobytes())
     digest.update(targets[order].astype("<f8", copy=False).tobytes())
     return DataDigest(digest.hexdigest(), *rows.shape)
+
+
+def _holds_text(labels: NDArray[Any]) -> bool:
+    kind = labels.dtype.kind
+    return kind in "UST" or (kind == "O" and any(isinstance(label, str) for label in labels))
+
+
+def _numbers_for(labels: NDArray[Any]) -> NDArray[np.float64]:
+    """A number for each label, the same wherever the label occurs, so that rows with labels have a digest too."""
+    cells = labels.tolist()
+    if any(cell is None or cell != cell for cell in cells):  # noqa: PLR0124  NaN differs from itself
+        raise DataError("y contains a label that is missing; give every row a text or a number")
+    numbers = {
+        cell: int.from_bytes(hashlib.sha256(str(cell).encode(errors="surrogatepass")).digest()[:6])
+        for cell in set(cells)
+    }
+    return np.array([numbers[cell] for cell in cells], dtype=np.float64)  # 48 bits, which a float holds exactly
 
 
 def sealed(manifest: Manifest, payload: bytes) -> bytes:
@@ -128,7 +146,7 @@ def unsealed(path: Path) -> tuple[Manifest, bytes]:
         raise FileError(f"{path} was changed or damaged since it was written; get the original, or fit again")
     try:
         return _manifest(json.loads(head)), payload
-    except (ValueError, TypeError, KeyError, AttributeError) as error:
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         raise FileError(f"{path} has a manifest that cannot be read: {first_line(error)}") from error
 
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from poisonproof.schema import Schema
     from poisonproof.store.manifest import DataDigest
 
-__all__ = ["StoredModel", "load", "open_model", "save"]
+__all__ = ["StoredModel", "load", "open_model", "save", "types_to_trust"]
 
 _HARMLESS: Final = frozenset({"scipy.sparse._csr.csr_array", "poisonproof.votes.Submodel.vote"})
 _COMPRESSION: Final = 6
@@ -117,7 +117,7 @@ def open_model(path: str | Path, trusted: Iterable[str] = ()) -> StoredModel:
     manifest, payload = unsealed(Path(path))
     io = _skops()
     needed = _untrusted(io, path, payload)
-    if missing := sorted(needed - set(trusted) - {name for name in needed if _is_harmless(name)}):
+    if missing := sorted(_doubtful(needed) - set(trusted)):
         raise FileError(
             f"{path} would build {', '.join(missing)}, which is not known to be harmless; "
             "if you trust whoever wrote the file, allow these types with trusted= (or --trust)"
@@ -133,6 +133,11 @@ def open_model(path: str | Path, trusted: Iterable[str] = ()) -> StoredModel:
         # Sound because a radius must not be read under another threat than the one it was proved for.
         raise FileError(f"{path} says that it holds {said} and holds {found}; get the original, or fit again")
     return stored
+
+
+def types_to_trust(path: str | Path) -> list[str]:
+    """The types that :func:`load` builds from a file only if they are trusted."""
+    return sorted(_doubtful(_untrusted(_skops(), path, unsealed(Path(path))[1])))
 
 
 def _claims(model: Any) -> tuple[str, str, str, int]:  # noqa: ANN401  any of the package's fitted estimators
@@ -162,6 +167,10 @@ def _untrusted(io: ModuleType, path: str | Path, payload: bytes) -> set[str]:
         return set(io.get_untrusted_types(data=payload))
     except Exception as error:  # a payload from elsewhere may break the reader in any way
         raise FileError(f"{path} has a payload that skops cannot read: {first_line(error)}") from error
+
+
+def _doubtful(needed: set[str]) -> set[str]:
+    return {name for name in needed if not _is_harmless(name)}
 
 
 def _is_harmless(name: str) -> bool:

@@ -34,7 +34,7 @@ def load_certificate(path: str | Path) -> Certificate | Interval:
     content = bytes_of(Path(path))
     try:
         return _proof(json.loads(content))
-    except (PoisonproofError, ValueError, TypeError, KeyError) as error:
+    except (PoisonproofError, ValueError, TypeError, KeyError, OverflowError, RecursionError) as error:
         raise FileError(f"{path} is not a certificate file this release reads: {first_line(error)}") from error
 
 
