@@ -60,6 +60,16 @@ def test_an_even_number_is_not_made_to_pass_for_an_odd_one() -> None:
     assert rows.scaled(classes, 96)[0].n_partitions == 14
 
 
+@pytest.mark.parametrize("count", [0, -3, True, None, "5", 2.5])
+@pytest.mark.parametrize(
+    ("kind", "name"), [(CertifiedNeighborsRegressor, "n_neighbors"), (CertifiedRegressor, "n_partitions")]
+)
+def test_what_is_no_count_is_refused_as_the_model_refuses_it(kind: Any, name: str, count: Any) -> None:
+    rows = HoldOut.folded(X, Y, radius=2, within=0.1, n_rows=1200)
+    with pytest.raises((ParameterError, ParameterTypeError), match=f"{name}={count!r}"):
+        rows.withstood(kind(**{name: count}))
+
+
 def test_no_model_is_scaled_down_to_fewer_votes_than_tell_models_apart() -> None:
     rows = HoldOut.folded(X, Y, radius=25, within=0.1, n_rows=12_000, fewest=11)
     for count, fewer in ((51, 11), (1001, 11), (2001, 17), (7, 7)):

@@ -5,21 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, RegressorMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.base import RegressorMixin
+from sklearn.utils.validation import validate_data
 
 from poisonproof.certificate import Certificate, Interval
 from poisonproof.errors import ParameterError, ParameterTypeError
 from poisonproof.median import median
 from poisonproof.neighborhood import INSERT, MOVES, NEVER, Withstood
-from poisonproof.neighbors.declared import (
-    check_budget,
-    offset_in_training,
-    offset_of,
-    refuse_changes,
-    refuse_groups,
-    settings_of,
-)
+from poisonproof.neighbors.declared import Settled, check_budget, offset_in_training, offset_of, refuse_groups
 from poisonproof.neighbors.weighing import bounds_by_window, check_finite
 from poisonproof.partition import canonical, check_key, content_digests
 from poisonproof.regions import descend, find_leaves, move_votes, vote, withstand
@@ -64,7 +57,7 @@ class _Part(NamedTuple):
     upper: NDArray[np.float64]
 
 
-class CertifiedForestRegressor(RegressorMixin, BaseEstimator):
+class CertifiedForestRegressor(RegressorMixin, Settled):
     """The median of fully random trees, with a proof of how many poisoned rows each prediction withstands.
 
     Certifies the declared ``threat``: exactly for "insert" and "insert+delete", safely for "delete" and "relabel".
@@ -148,6 +141,7 @@ class CertifiedForestRegressor(RegressorMixin, BaseEstimator):
         """
         refuse_groups(groups, self)
         threat = self._checked_parameters()
+        self._unsettle()
         rows, targets = validate_data(self, X, y, dtype=np.float64, y_numeric=True)
         rows, targets = canonical(rows), canonical(targets)
         self._ends, self._shares = (
@@ -162,7 +156,8 @@ class CertifiedForestRegressor(RegressorMixin, BaseEstimator):
         # Stable, so that values stay ascending within a leaf.
         order = np.argsort(codes, axis=1, kind="stable")
         self.leaves_ = Leaves(np.take_along_axis(codes, order, axis=1), values[by_value][order])
-        self.threat_, self._settled = threat, settings_of(self)
+        self.threat_ = threat
+        self._settle()
         return self
 
     def predict(self, X: ArrayLike) -> NDArray[np.float64]:
@@ -253,11 +248,6 @@ class CertifiedForestRegressor(RegressorMixin, BaseEstimator):
         check_finite(self.empty_value, "empty_value")
         check_key(self.key)
         return Threat.of(self.threat)
-
-    def _checked_rows(self, X: ArrayLike) -> NDArray[np.float64]:
-        check_is_fitted(self)
-        refuse_changes(self, self._settled)
-        return canonical(validate_data(self, X, dtype=np.float64, reset=False))
 
     def _windows(self, n_rows: int) -> list[slice]:
         size = max(1, _CHUNK_VOTES // self.n_trees)

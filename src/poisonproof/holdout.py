@@ -194,6 +194,9 @@ class HoldOut:
         if not isinstance(own.get("layout", ""), str):
             raise ParameterError("layout is a matrix, which cannot be made for fewer rows; leave n_rows out")
         for name in set(_GROW) & set(own):
+            if not _is_whole(own[name]) or own[name] < 1:
+                # As it is, so that the model refuses it: scaled down, any number below 1 would pass for 1.
+                return copy, self.radius
             fewer = max(_odd(own[name] * ratio), min(own[name], self.fewest))
             # An even number stays even, so that models that take none still refuse it.
             fewer = min(fewer, n_known - 1 + n_known % 2) + 1 - own[name] % 2
@@ -239,8 +242,12 @@ def _bounds(
     return bounds_of(targets.astype(np.float64), lower, upper, within, relative=relative)
 
 
+def _is_whole(value: object) -> bool:
+    return isinstance(value, int | np.integer) and not isinstance(value, bool)
+
+
 def _whole(name: str, value: int) -> int:
-    if isinstance(value, bool) or not isinstance(value, int | np.integer):
+    if not _is_whole(value):
         raise ParameterTypeError(f"{name}={value!r} must be an integer")
     return int(value)
 

@@ -81,7 +81,7 @@ def check_pipeline(pipe: object) -> list[Finding]:
     standardscaler - StandardScaler
     ridge - Ridge
     """
-    if not hasattr(pipe, "fit"):
+    if not hasattr(pipe, "fit") or isinstance(pipe, type):
         raise ParameterTypeError(
             f"pipe={pipe!r} must be a scikit-learn estimator: a certified model, or a pipeline around one"
         )

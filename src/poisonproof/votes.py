@@ -246,7 +246,9 @@ def _in_one_thread(function: Callable[[Item], Result], batch: Sequence[Item]) ->
 @contextmanager
 def _alone() -> Iterator[None]:
     """One thread of this process at a time, with one numerical thread; the caller's random numbers come back."""
-    with _ALONE, threadpool_limits(limits=1):
+    with _ALONE, threadpool_limits(limits=1), warnings.catch_warnings():
+        # The user did not set what submodels are set to.
+        warnings.filterwarnings("ignore", "'n_jobs' has no effect", FutureWarning)
         python, numpy = random.getstate(), np.random.get_state(legacy=False)  # noqa: NPY002  the streams that fits seed
         try:
             yield

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 from sklearn.compose import ColumnTransformer
+from sklearn.decomposition import PCA
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import Ridge
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import FunctionTransformer, OneHotEncoder
+from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardScaler
 
 from poisonproof import CertifiedRegressor
 from poisonproof.costs.smoother.factors import about_mean, kernel_factors, ridge_factors
@@ -26,6 +27,13 @@ if TYPE_CHECKING:
 class Divided(FunctionTransformer):
     def transform(self, X: Any) -> Any:
         return X / np.abs(X).max(axis=0)
+
+
+class Crowd(StandardScaler):
+    def transform(self, X: Any, copy: Any = None) -> Any:
+        if len(X) < 6:
+            raise ValueError("too few rows")
+        return super().transform(X, copy)
 
 
 def certified(estimator: Any, X: Array, y: Array, max_cost: int = 2) -> Any:
@@ -57,6 +65,22 @@ def test_steps_that_look_at_all_rows_are_refitted(step: Any) -> None:
     if isinstance(step, FrozenEstimator):
         step.estimator.fit(X)
     check_refits(make_pipeline(step, Ridge()), X, y, X[:6])
+
+
+@pytest.mark.parametrize("estimator", [Ridge(), KernelRidge(alpha=1.0)])
+@pytest.mark.parametrize("n", [12, 23])
+def test_steps_that_round_as_the_table_is_shaped_round_within_the_margin(estimator: Any, n: int) -> None:
+    rng = np.random.default_rng(n)
+    away = 1e8 + rng.normal(size=(300, 40))
+    axes = FrozenEstimator(PCA(17).fit(away))
+    interval = check_refits(make_pipeline(axes, estimator), away[:n], rng.normal(size=n), away[-20:])
+    assert np.all(interval.upper - interval.lower < 3)
+
+
+def test_a_step_that_takes_only_tables_of_many_rows_costs_one() -> None:
+    X = np.arange(6.0)[:, None]
+    interval = certified(make_pipeline(FrozenEstimator(Crowd().fit(X)), Ridge()), X, X[:, 0]).interval(X, 1)
+    assert np.all(np.isinf(interval.upper))
 
 
 @pytest.mark.parametrize(("level", "seed"), [(1e6, 13), (1e9, 5)])

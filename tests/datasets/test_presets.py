@@ -65,7 +65,7 @@ def test_sizes_are_odd_and_settings_reach_the_model() -> None:
     for each in presets():
         assert each.size % 2 == 1 or each.kind == "kernel median"
     model = preset("diamonds", "low").build(threat="delete", n_jobs=1, key=7)
-    assert (model.n_partitions, model.threat, model.key, model.estimator.alpha) == (1001, "delete", 7, 0.03)
+    assert (model.n_partitions, model.threat, model.key, model.estimator.alpha) == (801, "delete", 7, 0.03)
     near = preset("life", "high").build()
     assert (near.n_neighbors, near.metric, near.offset) == (501, "manhattan", None)
 

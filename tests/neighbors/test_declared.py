@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from sklearn.exceptions import NotFittedError
+from sklearn.utils.validation import check_is_fitted
 
 from poisonproof.errors import DataError, ParameterError
 from poisonproof.forest import CertifiedForestRegressor
@@ -16,6 +18,7 @@ from poisonproof.neighbors import (
     CertifiedNeighborsRegressor,
     CertifiedRadiusClassifier,
     CertifiedRadiusRegressor,
+    Similarity,
 )
 
 RNG = np.random.default_rng(0)
@@ -38,6 +41,9 @@ CHANGES: list[tuple[Any, str, Any]] = [
     (CertifiedRadiusRegressor(0.3, offset=first), "offset", None),
     (CertifiedRadiusClassifier(0.3), "classes", ["high", "low"]),
     (CertifiedKernelRegressor(), "empty_value", 3.0),
+    # A certificate says which similarity it rests on.
+    (CertifiedKernelRegressor("box"), "similarity", "gaussian"),
+    (CertifiedKernelRegressor([(1.0, "box"), (0.5, Similarity("box", 0.1))]), "similarity", "box"),
     (CertifiedKernelClassifier(), "threat", "insert"),
     (CertifiedForestRegressor(3), "depth", 2),
     (CertifiedForestRegressor(3), "n_trees", 5),
@@ -56,6 +62,37 @@ def test_a_fitted_model_refuses_other_settings(model: Any, name: str, value: Any
             ask(X)
     model.set_params(**{name: before}).predict(X)
     model.fit(X, targets).predict(X)
+
+
+def undefined_below_zero(rows: np.ndarray) -> np.ndarray:
+    return np.sqrt(np.where(rows[:, 0] < 0, np.nan, rows[:, 0]))
+
+
+# Each fits the table above and refuses one of more rows, some of them negative, with other labels.
+FAILING: list[tuple[Any, dict[str, Any]]] = [
+    (CertifiedNeighborsRegressor(5, offset=undefined_below_zero), {}),
+    (CertifiedNeighborsRegressor(5), {"weights": [1.0] * 3}),
+    (CertifiedNeighborsClassifier(5), {"ranges": [(0.0, 1.0)]}),
+    (CertifiedRadiusRegressor(0.3), {"empty_value": 7.0, "weights": [1.0] * 3}),
+    (CertifiedRadiusClassifier(0.3), {"ranges": [(0.0, 1.0)]}),
+    (CertifiedKernelClassifier(), {"empty_value": 3}),
+    (CertifiedForestRegressor(3, offset=undefined_below_zero), {"ranges": (0.0, 0.5)}),
+]
+
+
+@pytest.mark.parametrize(("model", "changes"), FAILING)
+def test_a_fit_that_fails_leaves_no_model(model: Any, changes: dict[str, Any]) -> None:
+    """Or it would predict one table's rows with another one's labels, classes or splits."""
+    classifies = "Classifier" in type(model).__name__
+    table = (X, LABELS if classifies else X[:, 1])
+    other = np.concatenate([X, X - 1]), np.array(["east", "west"] * 30) if classifies else np.arange(60.0)
+    model.fit(*table)
+    model.set_params(**changes)
+    with pytest.raises((DataError, ParameterError)):
+        model.fit(*other)
+    for ask in (model.predict, model.certify, check_is_fitted):
+        with pytest.raises(NotFittedError):
+            ask(X if ask is not check_is_fitted else model)
 
 
 def test_equal_settings_are_the_same() -> None:

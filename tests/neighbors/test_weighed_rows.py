@@ -261,11 +261,14 @@ BAD: list[tuple[Any, type[Exception], str]] = [
     (CertifiedRadiusRegressor(metric="taxi"), ParameterError, "metric"),  # type: ignore[arg-type]
     (CertifiedRadiusRegressor(ranges=[[0, 1]] * 3), ParameterError, "ranges"),
     (CertifiedRadiusRegressor(offset=3), ParameterTypeError, "offset"),  # type: ignore[arg-type]
+    (CertifiedRadiusRegressor(empty_value=1j), ParameterError, "empty_value=1j must be a finite number"),  # type: ignore[arg-type]
+    (CertifiedRadiusRegressor(empty_value=True), ParameterError, "empty_value=True must be a finite number"),
     (CertifiedKernelRegressor("wide"), ParameterError, "similarity"),  # type: ignore[arg-type]
     (CertifiedKernelRegressor("box", 0), ParameterError, "bandwidth"),
     (CertifiedKernelRegressor(7), ParameterTypeError, "similarity"),  # type: ignore[arg-type]
     (CertifiedKernelRegressor([]), ParameterError, "similarity"),
     (CertifiedKernelRegressor([(2.0, "box")]), ParameterError, "at most 1"),
+    (CertifiedKernelRegressor([(1e-12, "box")]), ParameterError, r"rounds to 0; it must be at least 2\*\*-30"),
     (CertifiedKernelRegressor([("box", 1.0)]), ParameterTypeError, "scale"),  # type: ignore[list-item]
     (CertifiedKernelRegressor(lambda queries, rows: np.full((len(queries), len(rows)), 2.0)), DataError, "outside"),
     (CertifiedKernelRegressor(lambda queries, rows: np.full((len(queries), len(rows)), np.nan)), DataError, "outside"),
@@ -287,6 +290,11 @@ def test_bad_parameters_are_refused_with_a_way_out(model: Any, error: type[Excep
     X = np.array([[0.0, 1.0], [1.0, 1.0], [2.0, 1.0], [2.0, 0.5]])
     with pytest.raises(error, match=says):
         model.fit(X, [0, 1, 2, 0]).predict(X[:1])
+
+
+def test_no_similarity_at_all_is_refused_when_it_is_declared() -> None:
+    with pytest.raises(ParameterError, match="similarity is empty"):
+        CertifiedKernelRegressor([]).fit([[0.0], [1.0]], [0.0, 1.0])
 
 
 def test_bad_rows_budgets_and_sources_are_refused() -> None:

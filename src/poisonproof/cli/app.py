@@ -65,18 +65,17 @@ class Application(click.Group):
         with formatter.section("Commands"):
             formatter.write_dl(list(_COMMANDS.items()))
 
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Read the arguments, which may ask for help or the version."""
+        with _ending_quietly(ctx):
+            return super().parse_args(ctx, args)
+
     def invoke(self, ctx: click.Context) -> Any:  # noqa: ANN401  click's signature
-        """Run the command; an interrupt or a closed pipe ends it quietly."""
-        try:
+        """Run the command."""
+        with _ending_quietly(ctx):
             result = super().invoke(ctx)
             sys.stdout.flush()
-        except KeyboardInterrupt:
-            click.echo("Interrupted.", err=True)
-            ctx.exit(INTERRUPTED)
-        except BrokenPipeError:
-            _silence_stdout()
-            ctx.exit(PIPE_CLOSED)
-        return result
+            return result
 
     def main(self, *args: Any, **extra: Any) -> NoReturn:  # noqa: ANN401  click's signature
         """Run with these arguments and exit: 0 done, 1 a gate failed, 2 usage or input error."""
@@ -108,6 +107,19 @@ def app() -> None:
 def main() -> NoReturn:
     """Run the command line."""
     app.main()
+
+
+@contextmanager
+def _ending_quietly(ctx: click.Context) -> Iterator[None]:
+    """Exit where an interrupt or a closed pipe ends the work, without a traceback."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        click.echo("Interrupted.", err=True)
+        ctx.exit(INTERRUPTED)
+    except BrokenPipeError:
+        _silence_stdout()
+        ctx.exit(PIPE_CLOSED)
 
 
 def _prepare_streams() -> None:

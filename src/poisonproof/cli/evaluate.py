@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -72,12 +73,11 @@ def command(
     accuracy = certified_accuracy(trials, radii)
     gate = None
     if require_radius is not None:
-        reached = certified_accuracy(trials, [require_radius]).at(require_radius)
         gate = {
             "radius": require_radius,
             "at_least": at_least,
-            "reached": reached,
-            "passed": reached >= (at_least or 0),
+            "reached": certified_accuracy(trials, [require_radius]).at(require_radius),
+            "passed": _passes(trials, require_radius, at_least or 0.0),
         }
     _report(accuracy, gate).emit(form, output)
     if gate is None or gate["passed"]:
@@ -95,6 +95,13 @@ def _check_gate(require_radius: int | None, at_least: float | None) -> None:
         raise ParameterError(f"--require-radius {require_radius} must be at least 0")
     if at_least is not None and not 0 <= at_least <= 1:
         raise ParameterError(f"--at-least {at_least:g} must be a share from 0 to 1")
+
+
+def _passes(trials: list[Certificate], radius: int, at_least: float) -> bool:
+    """Whether the mean share over the trials is at least this, in exact arithmetic."""
+    # The mean of floats may lie below a share that every single trial has.
+    shares = (Fraction(int((trial.radius >= radius).sum()), len(trial)) for trial in trials)
+    return sum(shares) >= len(trials) * Fraction(str(at_least))
 
 
 def _certified(

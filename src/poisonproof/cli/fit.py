@@ -77,7 +77,8 @@ def command(
     if classes and goal.transform is not None:
         raise ParameterError(f"a class has no {goal.transform}; leave --log-target and the target's transform out")
     types = schema.column_types | {goal.name: str if classes else float}
-    frame = read_table(train, types | ({source_column: str} if source_column else {}))
+    # A source that is a feature too is read as the feature it is declared to be; its name is the same as text.
+    frame = read_table(train, ({source_column: str} if source_column else {}) | types)
     X = schema.transform(frame)
     y = labels_in(frame, goal.name) if classes else goal.encode(column_of(frame, goal.name))
     fitted = _fitted(model, X, y, None if source_column is None else column_of(frame, source_column))

@@ -173,7 +173,11 @@ _DELETED_COST: Final = 4
 # About four to eight blocks for each modification are best; these few are for the least radii, and the neighbours
 # take over early. More blocks, by ``build(size=75)`` for instance, certify more in between.
 _PRESETS: Final = (
-    Preset("ames", "low", "kernel ridge blocks", 25, 6, 10, gamma=0.03, alpha=0.01, empty_value=12.0),
+    Preset(
+        "ames", "low", "kernel ridge blocks", 29, 6, 10, gamma=0.05, alpha=0.02, linear=2.0, empty_value=12.0,
+        factors=dict.fromkeys(("Overall Qual", "baths", "Garage Cars"), 0.5)
+        | dict.fromkeys(("Gr Liv Area", "Overall Cond", "Lot Area"), 2.0),
+    ),
     Preset("ames", "high", "neighbors", 401, offset=True),
     Preset(
         "austin", "low", "kernel ridge blocks", 51, 12, 12, empty_value=13.0,
@@ -183,7 +187,7 @@ _PRESETS: Final = (
         "austin", "high", "neighbors", 1201, offset=True,
         factors=_LESS | dict.fromkeys(_PLACE, 3.0) | {"avgSchoolRating": 1.5},
     ),
-    Preset("diamonds", "low", "kernel ridge blocks", 1001, 200, 200, alpha=0.03, offset=True, empty_value=8.5),
+    Preset("diamonds", "low", "kernel ridge blocks", 801, 200, 200, alpha=0.03, offset=True, empty_value=8.5),
     Preset("diamonds", "high", "neighbors", 5001, factors={"carat": 0.5, "volume": 0.5}, offset=True),
     Preset(
         "life", "low", "kernel median", 0, 12, 12, same_group=True, offset=True, empty_value=70.0,

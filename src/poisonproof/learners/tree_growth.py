@@ -223,25 +223,25 @@ def _plant(nodes: Nodes) -> None:
 def _split_level(splits: Presorted, growth: Growth, nodes: Nodes, level: int) -> None:
     """Give every node of a level its best split, where there is any."""
     first = (1 << level) - 1
-    best, gain, weight = _best_splits(splits, growth, nodes, level)
+    best, gain = _best_splits(splits, growth, nodes, level)
     for k in range(first + 1):
         if best[k] >= 0:
             node = first + k
             without = nodes.total[node] * nodes.total[node] / (nodes.size[node] + growth.lam)
-            nodes.saved[node] = gain[k] / weight[k] - without
+            nodes.saved[node] = gain[k] - without
             nodes.feature[node] = splits.feature[splits.owner[best[k]]]
             nodes.threshold[node] = threshold_above(splits, best[k], nodes.at.reshape(-1, 1), node, 0)
 
 
-@numba.njit(nogil=True)
+@numba.njit(nogil=True, error_model="numpy")
 def _best_splits(
     splits: Presorted, growth: Growth, nodes: Nodes, level: int
-) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.float64]]:
-    """The first of the best splits of each node of a level, -1 where none is any good, and its gain as a fraction."""
+) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """The first of the best splits of each node of a level, -1 where none is any good, and its gain."""
     first, n_level = (1 << level) - 1, 1 << level
     total, size = nodes.total[first : first + n_level], nodes.size[first : first + n_level]
     best, judged = np.full(n_level, -1), np.full(n_level, -1)
-    gain, weight = TIE * (total * total), size + growth.lam
+    gain = TIE * (total * total) / (size + growth.lam)
     left, left_size = np.empty(n_level), np.empty(n_level)
     for f in range(len(splits.feature)):
         left[:], left_size[:] = 0.0, 0.0
@@ -259,13 +259,15 @@ def _best_splits(
                     right, right_size = total[k] - left[k], size[k] - left_size[k]
                     a, b = left_size[k] + growth.lam, right_size + growth.lam
                     # The same from the left and from the right, so that splits and their mirror images tie.
-                    numerator, denominator = left[k] * left[k] * b + right * right * a, a * b
-                    better = numerator * weight[k] > gain[k] * denominator
-                    if better and min(left_size[k], right_size) >= growth.least:
-                        best[k], gain[k], weight[k] = segment, numerator, denominator
+                    # Sound because rounded quotients have one order, which fractions compared crosswise have not:
+                    # a split that a replica meets again in a later feature is no better there than in the first.
+                    found = (left[k] * left[k] * b + right * right * a) / (a * b)
+                    # A side without rows may have divided by 0; it is not taken.
+                    if found > gain[k] and min(left_size[k], right_size) >= growth.least:
+                        best[k], gain[k] = segment, found
             if splits.from_right[f] and segment == splits.segments[f]:
                 left[:], left_size[:] = total - left, size - left_size
-    return best, gain, weight
+    return best, gain
 
 
 @numba.njit(nogil=True)

@@ -55,8 +55,8 @@ class _Lanes(NamedTuple):
         Numbers of rows, ``MOST_ROWS`` at most.
     best : int64 array (n_lanes,)
         The first of the best splits so far, -1 where none is any good.
-    gain, weight : float64 arrays (n_lanes,)
-        Its gain as a fraction.
+    gain : float64 array (n_lanes,)
+        Its gain.
     """
 
     residual: NDArray[np.float64]
@@ -67,7 +67,6 @@ class _Lanes(NamedTuple):
     left_size: NDArray[np.uint16]
     best: NDArray[np.int64]
     gain: NDArray[np.float64]
-    weight: NDArray[np.float64]
 
 
 @njit
@@ -199,7 +198,7 @@ def _split_level(splits: Presorted, growth: Growth, nodes: Nodes, level: int, de
             segment, node, r = lanes.best[lane], node_here[lane], replica_here[lane]
             if segment >= 0:
                 without = nodes.total[node, r] * nodes.total[node, r] / (nodes.size[node, r] + growth.lam)
-                nodes.saved[node, r] = lanes.gain[lane] / lanes.weight[lane] - without
+                nodes.saved[node, r] = lanes.gain[lane] - without
                 nodes.feature[node, r] = splits.feature[splits.owner[segment]]
                 nodes.threshold[node, r] = threshold_above(splits, segment, nodes.at, node, r)
 
@@ -236,16 +235,16 @@ def _gather(nodes: Nodes, node_of: NDArray[np.int64], replica_of: NDArray[np.int
             lane = lane_of[max(nodes.at[i, r], 0), r]
             if lane >= 0 and nodes.at[i, r] >= 0:
                 residual[i, lane], inside[i, lane] = nodes.residual[i, r], 1
-    best, gain, weight = np.full(n_lanes, -1), np.empty(n_lanes), np.empty(n_lanes)
-    return _Lanes(residual, inside, total, size, np.empty(n_lanes), np.empty(n_lanes, np.uint16), best, gain, weight)
+    left, left_size = np.empty(n_lanes), np.empty(n_lanes, np.uint16)
+    return _Lanes(residual, inside, total, size, left, left_size, np.full(n_lanes, -1), np.empty(n_lanes))
 
 
-@numba.njit(nogil=True)
+@numba.njit(nogil=True, error_model="numpy")
 def _search(lanes: _Lanes, splits: Presorted, growth: Growth) -> None:
     """The first of the best splits in every lane."""
     total, size, left, left_size = lanes.total, lanes.size, lanes.left, lanes.left_size
     for r in range(len(total)):
-        lanes.gain[r], lanes.weight[r] = TIE * (total[r] * total[r]), size[r] + growth.lam
+        lanes.gain[r] = TIE * (total[r] * total[r]) / (size[r] + growth.lam)
     for f in range(len(splits.feature)):
         left[:], left_size[:] = 0.0, 0.0
         for segment in range(splits.segments[f], splits.segments[f + 1]):
@@ -284,19 +283,19 @@ def _add_rows(
         entry += 1
 
 
-@numba.njit(nogil=True, inline="always")
+@numba.njit(nogil=True, inline="always", error_model="numpy")
 def _judge(lanes: _Lanes, segment: int, lam: float, least: float) -> None:
     """Keep the split in the lanes where it is strictly better than the best so far."""
-    total, size, left, left_size, best, gain, weight = lanes[2:]
+    total, size, left, left_size, best, gain = lanes[2:]
     for r in range(len(best)):
         rows_left = np.float64(left_size[r])
         right, rows_right = total[r] - left[r], size[r] - rows_left
         a, b = rows_left + lam, rows_right + lam
         # The same from the left and from the right, so that splits and their mirror images tie.
-        numerator, denominator = left[r] * left[r] * b + right * right * a, a * b
-        better = (min(rows_left, rows_right) >= least) & (numerator * weight[r] > gain[r] * denominator)
-        gain[r] = numerator if better else gain[r]
-        weight[r] = denominator if better else weight[r]
+        # Sound because quotients have one order even after rounding; see ``tree_growth``.
+        found = (left[r] * left[r] * b + right * right * a) / (a * b)
+        better = (min(rows_left, rows_right) >= least) & (found > gain[r])
+        gain[r] = found if better else gain[r]
         best[r] = segment if better else best[r]
 
 

@@ -137,10 +137,12 @@ class CertifiedNeighborsRegressor(RegressorMixin, RememberedRows):
         """
         refuse_groups(groups, self)
         self._check_parameters()
+        self._unsettle()
         rows, targets = validate_data(self, X, y, dtype=np.float64, y_numeric=True)
         rows, targets = canonical(rows), canonical(targets)
         order = self._remember(rows, content_digests(targets[:, None], self.key))
         self._targets = (targets - offset_in_training(self.offset, rows))[order]
+        self._settle()
         return self
 
     def predict(self, X: ArrayLike) -> NDArray[np.float64]:
@@ -299,12 +301,14 @@ class CertifiedNeighborsClassifier(ClassifierMixin, RememberedRows):
         """
         refuse_groups(groups, self)
         self._check_parameters()
+        self._unsettle()
         rows, labels = validate_data(self, X, y, dtype=np.float64)
         check_classification_targets(labels)
         self.classes_ = classes_among(labels, self.classes)
         codes = codes_of(labels, self.classes_, "y", DECLARE)
         # Sound because a label's digest is its name's: its place among the classes changes when classes appear.
         self._codes = codes[self._remember(canonical(rows), source_digests(self.classes_[codes], self.key))]
+        self._settle()
         return self
 
     def predict(self, X: ArrayLike) -> NDArray[Any]:

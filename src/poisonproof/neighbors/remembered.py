@@ -5,16 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 import numpy as np
-from sklearn.base import BaseEstimator
-from sklearn.utils.validation import check_is_fitted, validate_data
 
 from poisonproof.certificate import Certificate
 from poisonproof.errors import DataError, ParameterError, ParameterTypeError
-from poisonproof.neighbors.declared import refuse_changes, settings_of
+from poisonproof.neighbors.declared import Settled
 from poisonproof.neighbors.metric import Metric
 from poisonproof.neighbors.ranks import UNDECIDED, ranks_for_costs
 from poisonproof.neighbors.search import Search
-from poisonproof.partition import canonical, check_key, content_digests
+from poisonproof.partition import check_key, content_digests
 from poisonproof.threat import Threat
 from poisonproof.votes import check_jobs
 
@@ -37,7 +35,7 @@ Method = Literal["exact", "paper"]
 _METHODS: Final[dict[Method, str]] = {"exact": "exact", "paper": "published bound"}
 
 
-class RememberedRows(BaseEstimator):
+class RememberedRows(Settled):
     """A model that keeps its training rows and looks for the nearest of them.
 
     Notes
@@ -100,14 +98,9 @@ class RememberedRows(BaseEstimator):
         digests = content_digests(rows, self.key)
         # Sound because the order is one of content: inserting or deleting rows leaves that of the others as it is.
         order = np.lexsort((label_digests[:, 1], label_digests[:, 0], digests[:, 1], digests[:, 0]))
-        self.metric_, self.threat_, self._order, self._settled = metric, threat, order, settings_of(self)
+        self.metric_, self.threat_, self._order = metric, threat, order
         self._search = Search(metric, metric.encode(rows)[order])
         return order
-
-    def _checked_rows(self, X: ArrayLike) -> NDArray[np.float64]:
-        check_is_fitted(self)
-        refuse_changes(self, self._settled)
-        return canonical(validate_data(self, X, dtype=np.float64, reset=False))
 
     def _each_chunk(self, work: Callable[[slice], Any], n_rows: int) -> list[Any]:
         return self._search.each_chunk(work, n_rows, self.n_jobs)

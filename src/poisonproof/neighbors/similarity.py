@@ -163,14 +163,11 @@ class LargestSimilarity:
 
     def weigh(self, queries: list[NDArray[np.float64]], rows: list[NDArray[np.float64]]) -> NDArray[np.int32]:
         """The weight of each encoded row for each encoded query, ``(n_queries, n_rows)``."""
-        largest: NDArray[np.int32] | None = None
+        largest = np.zeros((len(queries[0]), len(rows[0])), dtype=np.int32)
         for (scale, term), some, others in zip(self._terms, queries, rows, strict=True):
             similarity = term.between(some, others)
             # Sound because what is rounded is a function of the pair alone; the rounded weight is the declared one.
-            steps = np.rint(similarity * (scale * STEPS)).astype(np.int32)
-            largest = steps if largest is None else np.maximum(largest, steps, out=largest)
-        if largest is None:
-            raise ParameterError("similarity is empty; give at least one pair of a scale and a similarity")
+            np.maximum(largest, np.rint(similarity * (scale * STEPS)).astype(np.int32), out=largest)
         return largest
 
 
@@ -184,12 +181,15 @@ def check_positive(value: float, name: str) -> None:
 
 def _checked_pairs(declared: Any) -> list[tuple[Any, Any]]:  # noqa: ANN401  whatever the user gave
     try:
-        return [(scale, similarity) for scale, similarity in declared]
+        pairs = [(scale, similarity) for scale, similarity in declared]
     except (TypeError, ValueError):
         raise ParameterTypeError(
             f"similarity={declared!r} must be a name, a function of two blocks of rows, or pairs of a scale and one of "
             "these"
         ) from None
+    if not pairs:
+        raise ParameterError("similarity is empty; give at least one pair of a scale and a similarity")
+    return pairs
 
 
 def _checked_scale(scale: float) -> float:
@@ -198,6 +198,9 @@ def _checked_scale(scale: float) -> float:
         raise ParameterError(
             f"the scale of a similarity is {scale}; it must be at most 1, divide all scales by the largest"
         )
+    if round(scale * STEPS) == 0:
+        # Where every row weighs nothing, no attack is known either.
+        raise ParameterError(f"the scale of a similarity is {scale}, which rounds to 0; it must be at least 2**-30")
     return float(scale)
 
 

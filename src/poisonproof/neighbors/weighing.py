@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, Self
 
 import numpy as np
 from joblib import Parallel, delayed
-from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import validate_data
 
 from poisonproof.certificate import Certificate, Interval, bounds_of
 from poisonproof.errors import ParameterError
@@ -17,13 +17,12 @@ from poisonproof.labels import classes_among, code_of_empty, codes_of
 from poisonproof.neighborhood import NEVER, Neighborhoods, intervals, medians, radii
 from poisonproof.neighbors.declared import (
     DECLARE,
+    Settled,
     check_budget,
     classes_of_rows,
     offset_in_training,
     offset_of,
-    refuse_changes,
     refuse_groups,
-    settings_of,
 )
 from poisonproof.neighbors.rivals import UNDECLARED, Ballots, pluralities, withstood
 from poisonproof.partition import canonical
@@ -79,7 +78,7 @@ class _Part(NamedTuple):
     upper: NDArray[np.float64]
 
 
-class _WeighedRows(BaseEstimator, ABC):
+class _WeighedRows(Settled, ABC):
     """The remembered training rows, and what they weigh."""
 
     threat: Moves
@@ -96,7 +95,7 @@ class _WeighedRows(BaseEstimator, ABC):
         ...
 
     def _remember(self, weighing: Weighing, rows: NDArray[np.float64]) -> None:
-        self.threat_, self._settled = Threat.of(self.threat), settings_of(self)
+        self.threat_ = Threat.of(self.threat)
         self.weighing_, self.encoded_, self.n_units_ = weighing, weighing.remember(rows), len(rows)
 
     def _weights(self, rows: NDArray[np.float64]) -> NDArray[np.int32]:
@@ -111,11 +110,6 @@ class _WeighedRows(BaseEstimator, ABC):
         weight = self.weighing_.weigh_inserted(self.weighing_.encode(rows))
         known = (weight == self.weighing_.heaviest) | (radius < 0) | unbreakable
         return np.where(known, radius + 1, np.maximum(radius, self.n_units_) + 1)
-
-    def _checked_rows(self, X: ArrayLike) -> NDArray[np.float64]:
-        check_is_fitted(self)
-        refuse_changes(self, self._settled)
-        return canonical(validate_data(self, X, dtype=np.float64, reset=False))
 
     def _each_chunk(self, work: Callable[[slice], Any], n_rows: int) -> list[Any]:
         """``work`` on every window of test rows, in order."""
@@ -147,6 +141,7 @@ class WeighedRowsRegressor(RegressorMixin, _WeighedRows):
         """
         refuse_groups(groups, self)
         check_jobs(self.n_jobs)
+        self._unsettle()
         weighing = self._weighing()
         check_finite(self.empty_value, "empty_value")
         rows, targets = validate_data(self, X, y, dtype=np.float64, y_numeric=True)
@@ -156,6 +151,7 @@ class WeighedRowsRegressor(RegressorMixin, _WeighedRows):
         order = np.argsort(values)
         self._remember(weighing, rows[order])
         self.values_ = values[order]
+        self._settle()
         return self
 
     def predict(self, X: ArrayLike) -> NDArray[np.float64]:
@@ -251,6 +247,7 @@ class WeighedRowsClassifier(ClassifierMixin, _WeighedRows):
         """
         refuse_groups(groups, self)
         check_jobs(self.n_jobs)
+        self._unsettle()
         weighing = self._weighing()
         rows, labels = validate_data(self, X, y, dtype=np.float64)
         check_classification_targets(labels)
@@ -258,6 +255,7 @@ class WeighedRowsClassifier(ClassifierMixin, _WeighedRows):
         self.labels_ = codes_of(labels, self.classes_, "y", DECLARE)
         self._remember(weighing, canonical(rows))
         self.empty_class_ = self._empty_class()
+        self._settle()
         return self
 
     def predict(self, X: ArrayLike) -> NDArray[Any]:
@@ -336,5 +334,6 @@ def bounds_by_window(
 
 def check_finite(value: float, name: str) -> None:
     """An error unless the parameter is a finite number."""
-    if not np.isscalar(value) or isinstance(value, str | bytes | bool) or not np.isfinite(value):
+    number = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
+    if not number or not np.isfinite(value):
         raise ParameterError(f"{name}={value!r} must be a finite number")

@@ -104,7 +104,7 @@ def _as_array(name: str, column: Any) -> NDArray[Any]:  # noqa: ANN401  a column
     if _is_pandas(column):
         plain = isinstance(column.dtype, np.dtype)
         return np.asarray(column.to_numpy() if plain else column.to_numpy(dtype=object))
-    if _is_polars(column) and (column.dtype.is_integer() or column.dtype.is_float()):
+    if _is_polars(column) and (column.dtype.is_integer() or column.dtype.is_float()) and "128" not in str(column.dtype):
         return np.asarray(column.to_numpy())
     if _is_polars(column):
         column = column.to_list()

@@ -112,7 +112,10 @@ class SmootherCosts:
             with np.errstate(all="ignore"):
                 encoders = self.recipe.fitted_encoders(X, self.depth)
                 encoded, learned = self.recipe.encode(encoders, X), self.recipe.learned(y)
-                factors, opening = self._opened(self.recipe.factors(encoded, learned))
+                factors = self.recipe.factors(encoded, learned)
+                # Sound because the precision is in proportion to how the rows are rounded, in here and in a refit.
+                precision = factors.precision * self.recipe.rounding(encoders, X, encoded)
+                factors, opening = self._opened(factors._replace(precision=precision))
         except Exception as error:  # noqa: BLE001  whatever a step raises, a block that is not understood has cost 1
             pass_on(error)
             return Prepared(len(y), emptied, [], None, None)

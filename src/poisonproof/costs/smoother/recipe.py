@@ -12,7 +12,7 @@ from sklearn.compose import TransformedTargetRegressor
 from sklearn.linear_model import Ridge
 from sklearn.pipeline import Pipeline
 
-from poisonproof.costs.smoother.factors import Factors, kernel_factors, ridge_factors
+from poisonproof.costs.smoother.factors import EPS, Factors, kernel_factors, ridge_factors
 from poisonproof.errors import DataError
 from poisonproof.learners.kernel_ridge import SCALES, KernelRidge
 from poisonproof.rowlocal import learning_steps
@@ -82,6 +82,19 @@ class Recipe:
                 raise DataError("a step gives rows of 32 bits, in which Ridge then solves; make it give float64")
             encoded = encoded.astype(np.float64, copy=False)
         return self.core.encoded(encoded) if isinstance(self.core, KernelRidge) else encoded
+
+    def rounding(self, encoders: list[Any], rows: NDArray[np.float64], encoded: NDArray[np.float64]) -> float:
+        """How many units of rounding the training rows change by once others are gone; at least 1.
+
+        A step that learned nothing here may still multiply all rows at once, by matrices whose products cancel, and
+        then round each row as the shape of the table has it.
+        """
+        if not encoders or len(rows) < 2:
+            return 1.0
+        spread = np.linalg.norm(encoded - encoded.mean(axis=0))
+        some = (slice(1, None), slice(0, 1))
+        apart = np.max([np.linalg.norm(self.encode(encoders, rows[few]) - encoded[few]) for few in some])
+        return float(np.maximum(apart / (EPS * spread), 1.0)) if apart else 1.0
 
     def learned(self, targets: NDArray[np.float64]) -> NDArray[np.float64]:
         """The targets as the smoother learns them."""
