@@ -187,7 +187,10 @@ _PRESETS: Final = (
         "austin", "high", "neighbors", 1201, offset=True,
         factors=_LESS | dict.fromkeys(_PLACE, 3.0) | {"avgSchoolRating": 1.5},
     ),
-    Preset("diamonds", "low", "kernel ridge blocks", 801, 200, 200, alpha=0.03, offset=True, empty_value=8.5),
+    Preset(
+        "diamonds", "low", "kernel ridge blocks", 801, 200, 200, gamma=0.5, alpha=0.03, linear=4.0, offset=True,
+        factors=dict.fromkeys(("cut", "color", "clarity", "table"), 0.5), empty_value=8.5,
+    ),
     Preset("diamonds", "high", "neighbors", 5001, factors={"carat": 0.5, "volume": 0.5}, offset=True),
     Preset(
         "life", "low", "kernel median", 0, 12, 12, same_group=True, offset=True, empty_value=70.0,
