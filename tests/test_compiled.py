@@ -1,6 +1,8 @@
 from __future__ import annotations
 
-from typing import Any
+import subprocess
+import sys
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
@@ -8,6 +10,9 @@ from sklearn.dummy import DummyRegressor
 
 from poisonproof.compiled import njit, njit_any_order, pass_on
 from poisonproof.votes import fit_submodel
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 SOURCE = """
 def doubled(value):
@@ -47,3 +52,23 @@ def test_a_submodel_that_was_interrupted_is_no_refusal() -> None:
 
     with pytest.raises(KeyboardInterrupt):
         fit_submodel(Interrupted(), 0.0, np.ones((2, 1)), np.ones(2))
+
+
+NJIT = "from poisonproof.compiled import njit\n"
+LAYERS = {
+    "inner": "{njit}@njit\ndef inner(x): return x + {added}\n",
+    "middle": "from inner import inner\n{njit}@njit\ndef middle(x): return inner(x)\n",
+    "outer": "from middle import middle\n{njit}@njit\ndef outer(x): return middle(x)\n",
+}
+
+
+def test_a_function_is_compiled_anew_when_what_it_calls_has_changed(tmp_path: Path) -> None:
+    """Numba itself looks at the function's own file only, so an upgrade would leave old bounds in force."""
+    found = []
+    for added in (1, 1, 2):
+        for name, text in LAYERS.items():
+            (tmp_path / f"{name}.py").write_text(text.format(added=added, njit=NJIT))
+        ask = "from outer import outer; print(outer(10), sum(outer.stats.cache_hits.values()))"
+        asked = subprocess.run([sys.executable, "-c", ask], cwd=tmp_path, capture_output=True, text=True, check=True)  # noqa: S603  our own lines
+        found.append(asked.stdout.split())
+    assert found == [["11", "0"], ["11", "1"], ["12", "0"]]

@@ -1,13 +1,17 @@
 from __future__ import annotations
 
 import hashlib
+from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
+from sklearn.dummy import DummyRegressor
 
+from poisonproof.ensemble import CertifiedRegressor
 from poisonproof.errors import DataError, ParameterError, ParameterTypeError
 from poisonproof.partition import blocks_of, canonical, check_key, content_digests, content_order, source_digests
 
@@ -93,3 +97,29 @@ def test_keys() -> None:
         check_key(True)
     with pytest.raises(ParameterTypeError, match="integer"):
         check_key("secret")  # type: ignore[arg-type]
+
+
+DAYS = np.array(["2020-01-01", "2020-01-02"], dtype="M8[D]")
+
+
+@pytest.mark.parametrize(
+    "dates",
+    [
+        DAYS,
+        DAYS.astype("M8[ns]"),
+        DAYS - DAYS[0],
+        DAYS.tolist(),
+        list(DAYS),
+        pd.Series(DAYS),
+        pd.Series(DAYS).dt.tz_localize("UTC"),
+        pd.Series(DAYS).dt.to_period("D"),
+    ],
+    ids=str,
+)
+def test_dates_are_no_names(dates: Any) -> None:
+    """One finer date turns days into seconds for everybody, and all their sources into others."""
+    with pytest.raises(DataError, match="turn each into text"):
+        source_digests(dates)
+    model = CertifiedRegressor(DummyRegressor(), 1, partition_by="source")
+    with pytest.raises(DataError, match="turn each into text"):
+        model.fit(np.eye(2), np.ones(2), groups=dates)

@@ -9,11 +9,14 @@ import numpy as np
 import pytest
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.compose import TransformedTargetRegressor
+from sklearn.dummy import DummyClassifier
 from sklearn.ensemble import RandomForestRegressor
 from sklearn.linear_model import Ridge
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
+from poisonproof.ensemble import CertifiedClassifier
+from poisonproof.errors import ParameterError
 from poisonproof.votes import Submodel, each, fit_submodel, in_fixed_shape, make_deterministic, report_constants
 
 
@@ -132,3 +135,10 @@ def test_progress_is_shown_on_a_terminal_alone(monkeypatch: pytest.MonkeyPatch) 
     each(abs, [1, 2, 3], None, "counting")
     assert "counting" in terminal.getvalue()
     assert file.getvalue() == ""
+
+
+def test_estimators_that_draw_random_numbers_to_predict_are_refused() -> None:
+    X = np.arange(90.0)[:, None]
+    model = CertifiedClassifier(DummyClassifier(strategy="stratified"), 9, classes=[0, 1])
+    with pytest.raises(ParameterError, match="another prediction in another place"):
+        model.fit(X, np.arange(90) % 2)

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple, Self
 
 import numpy as np
 from sklearn.base import RegressorMixin
-from sklearn.utils.validation import validate_data
 
 from poisonproof.certificate import Certificate, Interval
 from poisonproof.errors import ParameterError, ParameterTypeError
 from poisonproof.median import median
 from poisonproof.neighborhood import INSERT, MOVES, NEVER, Withstood
-from poisonproof.neighbors.declared import Settled, check_budget, offset_in_training, offset_of, refuse_groups
+from poisonproof.neighbors.declared import check_budget, offset_in_training, offset_of, refuse_groups
 from poisonproof.neighbors.weighing import bounds_by_window, check_finite
 from poisonproof.partition import canonical, check_key, content_digests
 from poisonproof.regions import descend, find_leaves, move_votes, vote, withstand
+from poisonproof.settled import Settled
 from poisonproof.threat import Threat
 
 if TYPE_CHECKING:
@@ -106,6 +106,8 @@ class CertifiedForestRegressor(RegressorMixin, Settled):
     True
     """
 
+    _read_with: ClassVar[tuple[str, ...]] = ("n_trees", "depth", "offset", "empty_value", "threat", "key")
+
     def __init__(
         self,
         n_trees: int = 31,
@@ -142,8 +144,7 @@ class CertifiedForestRegressor(RegressorMixin, Settled):
         refuse_groups(groups, self)
         threat = self._checked_parameters()
         self._unsettle()
-        rows, targets = validate_data(self, X, y, dtype=np.float64, y_numeric=True)
-        rows, targets = canonical(rows), canonical(targets)
+        rows, targets = self._checked_table(X, y, numeric=True)
         self._ends, self._shares = (
             _checked_ranges(self.ranges, rows.shape[1]),
             _checked_shares(self.weights, rows.shape[1]),

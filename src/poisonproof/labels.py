@@ -6,6 +6,7 @@ floats, and all of them into text. A certificate must not hang on how that spell
 
 from __future__ import annotations
 
+from datetime import date, time, timedelta
 from numbers import Real
 from typing import TYPE_CHECKING, Any, Final, cast
 
@@ -16,11 +17,13 @@ from poisonproof.errors import DataError, ParameterError
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["classes_among", "code_of_empty", "codes_of", "spelling"]
+__all__ = ["classes_among", "code_of_empty", "codes_of", "one_by_one", "spelling"]
 
 _EXACT: Final = 2.0**53  # floats hold every integer below
 _SHOWN: Final = 10
 _TRUTH: Final = {"false": 0, "true": 1}
+_DATES: Final = (date, time, timedelta, np.datetime64, np.timedelta64)
+_DATED: Final = ("date", "time", "duration", "period")
 
 
 def spelling(label: Any) -> str:  # noqa: ANN401  a label of any type
@@ -33,12 +36,22 @@ def spelling(label: Any) -> str:  # noqa: ANN401  a label of any type
     >>> [spelling(label) for label in (1.5, "1.50", "spam")]
     ['1.5', '1.5', 'spam']
     """
+    if isinstance(label, _DATES):
+        raise _dated()
     number = _number(label)
     if number is None:
         return str(label)
     if isinstance(number, float) and abs(number) >= _EXACT:
         raise DataError(f"{number!r} may stand for several integers: floats of 2**53 and more are rounded; use text")
     return str(int(number)) if isinstance(number, int) or number.is_integer() else repr(number)
+
+
+def one_by_one(labels: ArrayLike) -> NDArray[np.object_]:
+    """The labels as they were given, each of a type of its own."""
+    if any(word in str(getattr(labels, "dtype", "")).lower() for word in _DATED):
+        raise _dated()
+    # Sound because no array of one type turns everybody's integers into floats for the sake of one.
+    return np.asarray(labels, dtype=object)
 
 
 def classes_among(labels: NDArray[Any], declared: ArrayLike | None) -> NDArray[Any]:
@@ -77,6 +90,11 @@ def code_of_empty(empty_value: Any, classes: NDArray[Any]) -> int:  # noqa: ANN4
         allowed = classes.tolist()
         raise ParameterError(f"empty_value={empty_value!r} is not a class; use one of the classes={allowed}")
     return int(np.argmax(classes == label))
+
+
+def _dated() -> DataError:
+    # Sound because a date is spelled by its array's unit, and a single finer one would rename all the others.
+    return DataError("dates and times are no names: how one is spelled depends on the others; turn each into text")
 
 
 def _number(label: Any) -> int | float | None:  # noqa: ANN401  as above

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 import numpy as np
 
 from poisonproof.errors import DataError, ParameterError, ParameterTypeError
-from poisonproof.labels import spelling
+from poisonproof.labels import one_by_one, spelling
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -55,7 +55,7 @@ def content_digests(rows: NDArray[np.float64], key: int = 0) -> NDArray[np.uint6
 
 def source_digests(groups: ArrayLike, key: int = 0) -> NDArray[np.uint64]:
     """A 128-bit keyed hash of each row's source name, as two words ``(n_rows, 2)``; 7, 7.0 and "7" are one name."""
-    names = np.asarray([_source_name(group) for group in np.asarray(groups, dtype=object)], dtype=object)
+    names = np.asarray([_source_name(group) for group in one_by_one(groups)], dtype=object)
     distinct, which = np.unique(names.astype(str), return_inverse=True)
     keyed = _keyed(key)
     digests = []

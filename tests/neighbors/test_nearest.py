@@ -365,3 +365,10 @@ def test_bad_offsets_budgets_counts_and_classes() -> None:
         classifier.fit(X, ["x"] * 9 + ["y"])
     with pytest.raises(DataError, match="one class for each"):
         classifier.fit(X, ["x"] * 10).certify(X, ["x"])
+
+
+def test_labels_spelled_alike_have_an_order_too() -> None:
+    X, y = np.zeros((10, 1)), np.array(["1"] * 5 + ["01"] * 5)
+    model = CertifiedNeighborsClassifier(5, classes=["1", "01"])
+    there, back = (model.fit(X[::step], y[::step]).predict(X[:1]) for step in (1, -1))
+    assert there == back

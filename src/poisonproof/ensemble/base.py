@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import numpy as np
-from sklearn.base import BaseEstimator
-from sklearn.utils.validation import check_is_fitted, validate_data
 
 from poisonproof.ensemble.cut import blocks_of_rows, blocks_per_modification, cut
 from poisonproof.errors import ParameterError, ParameterTypeError, ThreatError
 from poisonproof.layout import LAYOUTS, make_layout
 from poisonproof.partition import canonical, check_key
+from poisonproof.settled import Settled
 from poisonproof.threat import Threat
 from poisonproof.votes import each, fit_submodel, make_deterministic, report_constants
 
@@ -32,18 +31,18 @@ if TYPE_CHECKING:
 
 __all__ = ["BlockEnsemble"]
 
-
-# What a fitted model is read with; changed in between, costs would be read as what they are not.
-_SETTLED: Final = ("max_cost", "threat", "partition_by", "key", "rule", "classes")
+_ASKED: Final = 32
+_MOST_DIFFERENT: Final = 0.1
 
 
 def _vote_of(submodel: Submodel) -> Vote:
     return submodel.vote
 
 
-class BlockEnsemble(BaseEstimator):
+class BlockEnsemble(Settled):
     """Submodels trained on blocks of rows that a keyed hash puts together."""
 
+    _read_with: ClassVar[tuple[str, ...]] = ("max_cost", "threat", "partition_by", "key", "rule", "classes")
     estimator: Any
     n_partitions: int
     spread: int
@@ -100,20 +99,6 @@ class BlockEnsemble(BaseEstimator):
             )
         return threat
 
-    def _checked_rows(self, X: ArrayLike) -> NDArray[np.float64]:
-        check_is_fitted(self)
-        settled = self._settings()
-        if changed := [name for name in settled if settled[name] != self._settled[name]]:
-            raise ParameterError(
-                f"{changed[0]} was {self._settled[changed[0]]} when the model was fitted and is "
-                f"{settled[changed[0]]} now; fit it again"
-            )
-        return canonical(validate_data(self, X, dtype=np.float64, reset=False))
-
-    def _settings(self) -> dict[str, str]:
-        """The parameters that a fitted model must keep, in words that can be compared."""
-        return {name: repr(np.asarray(getattr(self, name)).tolist()) for name in _SETTLED if hasattr(self, name)}
-
     def _train(  # noqa: PLR0917  one table and what to do with it
         self,
         template: Any,  # noqa: ANN401  any scikit-learn estimator
@@ -136,13 +121,30 @@ class BlockEnsemble(BaseEstimator):
         self.layout_, self.incidence_ = layout, layout.incidence
         self.n_blocks_, self.n_submodels_ = layout.n_blocks, layout.n_submodels
         self.n_units_, self.capacity_, self.caps_ = pieces.n_units, pieces.capacity, pieces.caps
-        self._settled = self._settings()
         train = partial(_train_one, make_deterministic(template), constant, engine, choice)
         tables = [(rows[chosen], targets[chosen]) for chosen in pieces.members]
         fitted = each(train, tables, self.n_jobs, "fitting submodels")
         self.submodels_: list[Submodel] = [submodel for submodel, _ in fitted]
         self.prepared_: list[object] = [prepared for _, prepared in fitted]
         report_constants(self.submodels_, len(targets), self._instead(constant))
+        _check_places(self.submodels_, tables)
+
+
+def _check_places(submodels: list[Submodel], tables: list[Rows]) -> None:
+    """An error where an estimator is seen to vote by the places of rows: it draws random numbers to predict, say."""
+    # Sound only because a row has the same vote in every batch. All submodels are of one kind, so one is asked.
+    fitted = (which for which, submodel in enumerate(submodels) if submodel.estimator is not None)
+    first = next(fitted, None)
+    if first is None:
+        return
+    rows = tables[first][0][:_ASKED]
+    votes, again = submodels[first].vote(rows), submodels[first].vote(rows[::-1])[::-1]
+    # One rounding may make another class the best, so a few rows may differ.
+    if np.mean(~np.isclose(votes, again)) > _MOST_DIFFERENT:
+        raise ParameterError(
+            f"estimator={submodels[first].estimator!r} gives a row another prediction in another place of the table, "
+            "so no vote could be certified; use an estimator that draws no random numbers to predict"
+        )
 
 
 def _train_one(

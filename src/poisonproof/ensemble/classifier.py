@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.base import ClassifierMixin, clone
 from sklearn.linear_model import RidgeClassifier
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
-from sklearn.utils.validation import column_or_1d, validate_data
+from sklearn.utils.validation import column_or_1d
 
 from poisonproof import plurality, runoff
 from poisonproof.certificate import Certificate
@@ -21,7 +21,7 @@ from poisonproof.ensemble.cut import blocks_per_modification
 from poisonproof.ensemble.speaker import CodeSpeaker, check_classifier, check_scores, class_weights_in
 from poisonproof.errors import DataError, ParameterError, ThreatError
 from poisonproof.labels import classes_among, code_of_empty, codes_of
-from poisonproof.partition import canonical, source_digests
+from poisonproof.partition import source_digests
 from poisonproof.plurality import Poll
 from poisonproof.votes import each, in_fixed_shape, where_possible
 
@@ -143,21 +143,24 @@ class CertifiedClassifier(ClassifierMixin, BlockEnsemble):
         groups : array (n_rows,), optional
             The source of each row, with ``partition_by="source"``.
         """
-        layout, self.threat_ = self._checked_layout(odd=False), self._checked_threat()
+        layout, threat = self._checked_layout(odd=False), self._checked_threat()
         template = self._template()
-        self._check_election(self.threat_, template)
+        self._check_election(threat, template)
+        self._unsettle()
+        self.threat_ = threat
         # Sound because a model is read with what it was fitted with, whatever its estimator is set to later.
         self._fitted_template: Any = clone(template)
-        rows, labels = validate_data(self, X, y, dtype=np.float64)
+        rows, labels = self._checked_table(X, y, numeric=False)
         labels = _checked_labels(labels)
         self.classes_ = self._checked_classes(labels)
         codes = codes_of(labels, self.classes_, "y", "add it to classes=")
         declared = None if self.classes is None else self.classes_
         speaker, constant = CodeSpeaker(template, len(self.classes_), declared), self._constant()
-        rows, targets, hashed = canonical(rows), codes.astype(np.float64), self._hashed_labels(labels)
+        targets, hashed = codes.astype(np.float64), self._hashed_labels(labels)
         # An engine of choices is prepared as any other is; what it is asked for later is not a reach.
         engine = cast("Any", self._engine())
         self._train(speaker, rows, targets, hashed, groups, layout, engine, constant, self._choice())
+        self._settle()
         return self
 
     def predict(self, X: ArrayLike) -> NDArray[Any]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from poisonproof.errors import DataError
+from poisonproof.labels import one_by_one
 from poisonproof.partition import blocks_of, canonical, content_digests, content_order, source_digests
 
 if TYPE_CHECKING:
@@ -115,8 +116,7 @@ def _members(layout: Layout, starts: NDArray[np.int64]) -> Iterator[NDArray[np.i
 
 def _sources(groups: ArrayLike, rows: NDArray[np.float64]) -> NDArray[np.object_]:
     """The source of each row, as it was given."""
-    # Sound because no array of one type turns everybody's integers into floats for the sake of one.
-    return _column(np.asarray(groups, dtype=object), rows, "groups")
+    return _column(one_by_one(groups), rows, "groups")
 
 
 def _column(values: ArrayLike, rows: NDArray[np.float64], name: str) -> NDArray[Any]:

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 import numpy as np
 import scipy.sparse as sp
 from sklearn.base import RegressorMixin, clone
-from sklearn.utils.validation import validate_data
 
 from poisonproof.certificate import Certificate, Interval, bounds_of
 from poisonproof.costs import Reach, engine_for
@@ -20,7 +19,6 @@ from poisonproof.errors import ParameterError, ParameterTypeError
 from poisonproof.learners import KernelRidge
 from poisonproof.median import Ballot, interval, median, radii
 from poisonproof.neighbors.declared import offset_in_training, offset_of
-from poisonproof.partition import canonical
 from poisonproof.votes import each, report_silence
 
 if TYPE_CHECKING:
@@ -146,8 +144,8 @@ class CertifiedRegressor(RegressorMixin, BlockEnsemble):
             raise ParameterError(f"empty_value={self.empty_value!r} must be a finite number")
         template = clone(self._template())
         engine = engine_for(template, threat, int(self.max_cost))
-        rows, labels = validate_data(self, X, y, dtype=np.float64, y_numeric=True)
-        rows, labels = canonical(rows), canonical(labels)
+        self._unsettle()
+        rows, labels = self._checked_table(X, y, numeric=True)
         # Sound because a model is read with what it was fitted with, whatever its parameters are set to later: costs
         # found with one declared range are not those of another.
         self.threat_ = threat
@@ -158,6 +156,7 @@ class CertifiedRegressor(RegressorMixin, BlockEnsemble):
         with np.errstate(over="ignore"):
             targets = np.clip(labels - offset_in_training(self.offset, rows), -_LARGEST, _LARGEST)
         self._train(template, rows, targets, labels, groups, layout, engine, float(self.empty_value))
+        self._settle()
         return self
 
     def predict(self, X: ArrayLike) -> NDArray[np.float64]:

@@ -1,16 +1,13 @@
-"""What instance-based models are told rather than learn: settings, offsets, budgets, and sources they cannot use."""
+"""What instance-based models are told rather than learn: offsets, budgets, and the sources they cannot use."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
-from sklearn.base import BaseEstimator
-from sklearn.utils.validation import check_is_fitted, validate_data
 
 from poisonproof.errors import DataError, ParameterError, ParameterTypeError, ThreatError
 from poisonproof.labels import codes_of
-from poisonproof.partition import canonical
 from poisonproof.votes import in_fixed_shape
 
 if TYPE_CHECKING:
@@ -22,7 +19,6 @@ if TYPE_CHECKING:
 
 __all__ = [
     "DECLARE",
-    "Settled",
     "check_budget",
     "classes_of_rows",
     "offset_in_training",
@@ -31,39 +27,6 @@ __all__ = [
 ]
 
 DECLARE: Final = "declare it in classes="
-
-# What a fitted model is read with; changed in between, a certificate would be that of a model nobody has trained.
-_SETTLED: Final = (
-    *("n_neighbors", "radius", "similarity", "n_trees", "depth"),
-    *("offset", "empty_value", "classes", "threat", "key"),
-)
-
-
-class Settled(BaseEstimator):
-    """A model that is read with the settings it was fitted with, or not at all.
-
-    Its ``fit`` calls ``_unsettle`` before it changes anything and ``_settle`` when all is done.
-    """
-
-    _settled: dict[str, Any]
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "_settled")
-
-    def _unsettle(self) -> None:
-        # Sound because a fit that fails halfway then leaves no model, rather than one of two training tables.
-        self.__dict__.pop("_settled", None)
-
-    def _settle(self) -> None:
-        self._settled = {name: getattr(self, name) for name in _SETTLED if hasattr(self, name)}
-
-    def _checked_rows(self, X: ArrayLike) -> NDArray[np.float64]:
-        check_is_fitted(self)
-        for name, then in self._settled.items():
-            now = getattr(self, name)
-            if now is not then and repr(np.asarray(now).tolist()) != repr(np.asarray(then).tolist()):
-                raise ParameterError(f"{name} was {then!r} when the model was fitted and is {now!r} now; fit it again")
-        return canonical(validate_data(self, X, dtype=np.float64, reset=False))
 
 
 def offset_of(offset: Offset | None, rows: NDArray[np.float64]) -> NDArray[np.float64]:

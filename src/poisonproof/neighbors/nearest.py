@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 import numpy as np
 from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import validate_data
 
 from poisonproof.certificate import Certificate, Interval, bounds_of
 from poisonproof.labels import classes_among, codes_of
@@ -21,7 +20,7 @@ from poisonproof.neighbors.declared import (
 )
 from poisonproof.neighbors.ranks import median_costs, median_ends, plurality_costs, ranks_for_budget
 from poisonproof.neighbors.remembered import RememberedRows
-from poisonproof.partition import canonical, content_digests, source_digests
+from poisonproof.partition import content_digests, source_digests
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -138,9 +137,8 @@ class CertifiedNeighborsRegressor(RegressorMixin, RememberedRows):
         refuse_groups(groups, self)
         self._check_parameters()
         self._unsettle()
-        rows, targets = validate_data(self, X, y, dtype=np.float64, y_numeric=True)
-        rows, targets = canonical(rows), canonical(targets)
-        order = self._remember(rows, content_digests(targets[:, None], self.key))
+        rows, targets = self._checked_table(X, y, numeric=True)
+        order = self._remember(rows, content_digests(targets[:, None], self.key), targets)
         self._targets = (targets - offset_in_training(self.offset, rows))[order]
         self._settle()
         return self
@@ -302,12 +300,12 @@ class CertifiedNeighborsClassifier(ClassifierMixin, RememberedRows):
         refuse_groups(groups, self)
         self._check_parameters()
         self._unsettle()
-        rows, labels = validate_data(self, X, y, dtype=np.float64)
+        rows, labels = self._checked_table(X, y, numeric=False)
         check_classification_targets(labels)
         self.classes_ = classes_among(labels, self.classes)
         codes = codes_of(labels, self.classes_, "y", DECLARE)
         # Sound because a label's digest is its name's: its place among the classes changes when classes appear.
-        self._codes = codes[self._remember(canonical(rows), source_digests(self.classes_[codes], self.key))]
+        self._codes = codes[self._remember(rows, source_digests(self.classes_[codes], self.key), codes)]
         self._settle()
         return self
 

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal
 
 import numpy as np
 
 from poisonproof.certificate import Certificate
 from poisonproof.errors import DataError, ParameterError, ParameterTypeError
-from poisonproof.neighbors.declared import Settled
 from poisonproof.neighbors.metric import Metric
 from poisonproof.neighbors.ranks import UNDECIDED, ranks_for_costs
 from poisonproof.neighbors.search import Search
 from poisonproof.partition import check_key, content_digests
+from poisonproof.settled import Settled
 from poisonproof.threat import Threat
 from poisonproof.votes import check_jobs
 
@@ -45,6 +45,7 @@ class RememberedRows(Settled):
     larger one does, as ``exact`` says, then supposes that some label of his has the digest it takes.
     """
 
+    _read_with: ClassVar[tuple[str, ...]] = ("n_neighbors", "offset", "classes", "threat", "key")
     n_neighbors: int
     metric: MetricName
     p: float
@@ -87,8 +88,13 @@ class RememberedRows(Settled):
         check_key(self.key)
         check_jobs(self.n_jobs)
 
-    def _remember(self, rows: NDArray[np.float64], label_digests: NDArray[np.uint64]) -> NDArray[np.int64]:
-        """Keep the encoded rows in the order that breaks ties at equal distances; the order is returned."""
+    def _remember(
+        self, rows: NDArray[np.float64], label_digests: NDArray[np.uint64], labels: NDArray[Any]
+    ) -> NDArray[np.int64]:
+        """Keep the encoded rows in the order that breaks ties at equal distances; the order is returned.
+
+        Labels may hash alike, as ``1`` and ``01`` do; ``labels`` tells them apart.
+        """
         metric, threat = Metric(self.metric, self.p, self.ranges, self.weights), Threat.of(self.threat)
         if self.n_neighbors > len(rows):
             raise DataError(
@@ -97,7 +103,7 @@ class RememberedRows(Settled):
             )
         digests = content_digests(rows, self.key)
         # Sound because the order is one of content: inserting or deleting rows leaves that of the others as it is.
-        order = np.lexsort((label_digests[:, 1], label_digests[:, 0], digests[:, 1], digests[:, 0]))
+        order = np.lexsort((labels, label_digests[:, 1], label_digests[:, 0], digests[:, 1], digests[:, 0]))
         self.metric_, self.threat_, self._order = metric, threat, order
         self._search = Search(metric, metric.encode(rows)[order])
         return order

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple, Protocol, Self
 
 import numpy as np
 from joblib import Parallel, delayed
 from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import validate_data
 
 from poisonproof.certificate import Certificate, Interval, bounds_of
 from poisonproof.errors import ParameterError
@@ -17,7 +16,6 @@ from poisonproof.labels import classes_among, code_of_empty, codes_of
 from poisonproof.neighborhood import NEVER, Neighborhoods, intervals, medians, radii
 from poisonproof.neighbors.declared import (
     DECLARE,
-    Settled,
     check_budget,
     classes_of_rows,
     offset_in_training,
@@ -25,7 +23,7 @@ from poisonproof.neighbors.declared import (
     refuse_groups,
 )
 from poisonproof.neighbors.rivals import UNDECLARED, Ballots, pluralities, withstood
-from poisonproof.partition import canonical
+from poisonproof.settled import Settled
 from poisonproof.threat import Threat
 from poisonproof.votes import check_jobs
 
@@ -81,6 +79,7 @@ class _Part(NamedTuple):
 class _WeighedRows(Settled, ABC):
     """The remembered training rows, and what they weigh."""
 
+    _read_with: ClassVar[tuple[str, ...]] = ("radius", "similarity", "offset", "empty_value", "classes", "threat")
     threat: Moves
     n_jobs: int | None
 
@@ -144,8 +143,7 @@ class WeighedRowsRegressor(RegressorMixin, _WeighedRows):
         self._unsettle()
         weighing = self._weighing()
         check_finite(self.empty_value, "empty_value")
-        rows, targets = validate_data(self, X, y, dtype=np.float64, y_numeric=True)
-        rows, targets = canonical(rows), canonical(targets)
+        rows, targets = self._checked_table(X, y, numeric=True)
         values = targets - offset_in_training(self.offset, rows)
         # Equal values may come in any order: no sum and no median can tell them apart.
         order = np.argsort(values)
@@ -249,11 +247,11 @@ class WeighedRowsClassifier(ClassifierMixin, _WeighedRows):
         check_jobs(self.n_jobs)
         self._unsettle()
         weighing = self._weighing()
-        rows, labels = validate_data(self, X, y, dtype=np.float64)
+        rows, labels = self._checked_table(X, y, numeric=False)
         check_classification_targets(labels)
         self.classes_ = self._all_classes(labels)
         self.labels_ = codes_of(labels, self.classes_, "y", DECLARE)
-        self._remember(weighing, canonical(rows))
+        self._remember(weighing, rows)
         self.empty_class_ = self._empty_class()
         self._settle()
         return self

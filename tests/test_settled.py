@@ -6,9 +6,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from sklearn.dummy import DummyClassifier, DummyRegressor
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
+from poisonproof.ensemble import CertifiedClassifier, CertifiedRegressor
 from poisonproof.errors import DataError, ParameterError
 from poisonproof.forest import CertifiedForestRegressor
 from poisonproof.neighbors import (
@@ -48,6 +50,9 @@ CHANGES: list[tuple[Any, str, Any]] = [
     (CertifiedForestRegressor(3), "depth", 2),
     (CertifiedForestRegressor(3), "n_trees", 5),
     (CertifiedForestRegressor(3), "threat", "delete"),
+    (CertifiedRegressor(DummyRegressor(), 3), "threat", "delete"),
+    (CertifiedRegressor(DummyRegressor(), 3, threat="delete"), "max_cost", 2),
+    (CertifiedClassifier(DummyClassifier(), 3), "rule", "runoff"),
 ]
 
 
@@ -77,6 +82,10 @@ FAILING: list[tuple[Any, dict[str, Any]]] = [
     (CertifiedRadiusClassifier(0.3), {"ranges": [(0.0, 1.0)]}),
     (CertifiedKernelClassifier(), {"empty_value": 3}),
     (CertifiedForestRegressor(3, offset=undefined_below_zero), {"ranges": (0.0, 0.5)}),
+    (CertifiedRegressor(DummyRegressor(), 3, offset=undefined_below_zero), {}),
+    # Costs would be read that nobody has computed.
+    (CertifiedRegressor(DummyRegressor(), 1, threat="delete", max_cost=2), {"max_cost": 5}),
+    (CertifiedClassifier(DummyClassifier(), 3), {"partition_by": "source"}),
 ]
 
 
@@ -93,6 +102,27 @@ def test_a_fit_that_fails_leaves_no_model(model: Any, changes: dict[str, Any]) -
     for ask in (model.predict, model.certify, check_is_fitted):
         with pytest.raises(NotFittedError):
             ask(X if ask is not check_is_fitted else model)
+
+
+def test_settings_changed_in_place_are_refused() -> None:
+    classes = ["high", "low"]
+    model = CertifiedNeighborsClassifier(5, classes=classes).fit(X, LABELS)
+    classes.reverse()
+    with pytest.raises(ParameterError, match="classes was"):
+        model.certify(X)
+
+
+@pytest.mark.parametrize("model", [each for each, _ in FAILING], ids=repr)
+def test_cells_that_are_no_numbers_are_named_in_one_sentence(model: Any) -> None:
+    table = X, LABELS if "Classifier" in type(model).__name__ else X[:, 1]
+    model.set_params(**type(model)().get_params()).fit(*table)
+    for cell, said in ((np.nan, "NaN"), (-np.inf, r"infinity \(inf\)")):
+        rows = X.copy()
+        rows[4, 1] = cell
+        for ask in (lambda wrong: model.fit(wrong, table[1]), model.predict, model.certify):
+            model.fit(*table)
+            with pytest.raises(DataError, match=f"^X contains {said} in row 4, column 1; .* Schema; .*$"):
+                ask(rows)
 
 
 def test_equal_settings_are_the_same() -> None:
