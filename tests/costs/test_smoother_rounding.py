@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -38,6 +39,88 @@ class Crowd(StandardScaler):
 
 def certified(estimator: Any, X: Array, y: Array, max_cost: int = 2) -> Any:
     return CertifiedRegressor(estimator, 1, threat="delete", max_cost=max_cost).fit(X, y)
+
+
+@pytest.mark.parametrize("level", [1e4, 1e6, 1e8])
+@pytest.mark.parametrize(("n", "n_features"), [(3, 1), (4, 1), (4, 3), (8, 2), (3, 5)])
+def test_features_far_from_zero_round_within_the_margin(level: float, n: int, n_features: int) -> None:
+    """Also after two deletions, which multiply what rounding of the centre leaves in the features."""
+    for seed in range(12):
+        rng = np.random.default_rng(seed)
+        X, y = level + rng.normal(size=(n, n_features)), rng.normal(size=n)
+        rows = level + rng.choice([1, 10]) * rng.normal(size=(5, n_features))
+        ridge = Ridge(alpha=10.0 ** -(seed % 3 + 1))
+        model = certified(ridge, X, y, max_cost=3)
+        for count in (1, 2):
+            interval = model.interval(rows, count)
+            for gone in combinations(range(n), count):
+                vote = CertifiedRegressor(ridge, 1).fit(np.delete(X, gone, 0), np.delete(y, gone)).predict(rows)
+                assert np.all((interval.lower <= vote) & (vote <= interval.upper))
+
+
+def test_directions_that_the_rows_do_not_reach_round_within_the_margin() -> None:
+    """Columns that almost agree, and a row to predict where they do not: a refit errs there, and no weight tells."""
+    first = np.array(
+        [
+            1.9219864999250806,
+            1.5460795517594716,
+            -0.9433729477662953,
+            0.28832361650734967,
+            -1.3130885121969904,
+            0.5089065278073525,
+            -1.8747201256560164,
+            -0.24035199710833746,
+            0.47056666126714586,
+            -1.322651731159458,
+            0.3391324015214289,
+            0.21378318841700975,
+            -0.627743745744985,
+        ]
+    )
+    second = np.array(
+        [
+            -0.6197653950827267,
+            -0.4985501221069373,
+            0.3042008399671512,
+            -0.09297307764821638,
+            0.423419634098408,
+            -0.1641024301049965,
+            0.604523839991608,
+            0.0775041086150073,
+            -0.15173932425870862,
+            0.4265033977870538,
+            -0.10935692150932133,
+            -0.06893670805516987,
+            0.20242278008067005,
+        ]
+    )
+    X, y = (
+        np.column_stack([first, second]),
+        np.array(
+            [
+                0.5021562002840558,
+                0.40395242267777004,
+                -0.24646139871504158,
+                0.07533052501741481,
+                -0.34306500263111844,
+                0.13295201172994867,
+                -0.48980604292583924,
+                -0.06280064502804862,
+                0.12294913810452622,
+                -0.3455661899958886,
+                0.08860875003587078,
+                0.05585683321056003,
+                -0.16401654840395716,
+            ]
+        ),
+    )
+    rows = np.array([[720651.6115071522, 2106961.6273310017]])
+    ridge = Ridge(alpha=1.8193652338978594e-09)
+    for count in (1, 2):
+        interval = certified(ridge, X, y, max_cost=3).interval(rows, count)
+        for gone in combinations(range(13), count):
+            vote = CertifiedRegressor(ridge, 1).fit(np.delete(X, gone, 0), np.delete(y, gone)).predict(rows)
+            assert np.all((interval.lower <= vote) & (vote <= interval.upper))
 
 
 def check_refits(estimator: Any, X: Array, y: Array, rows: Array) -> Any:

@@ -91,6 +91,8 @@ class Search:
         What went wrong with that solver, if anything.
     relaxed : float
         About what the relaxation costs.
+    shown : bool
+        Whether the attack that costs ``upper`` is to be shown.
     """
 
     residual: Residual
@@ -103,6 +105,7 @@ class Search:
     trusted_solver: bool = False
     failure: str = ""
     relaxed: float = 0.0
+    shown: bool = False
 
     @property
     def status(self) -> str:
@@ -115,6 +118,7 @@ class Search:
 
     def run(self, work: Work, *, witness: bool) -> str:
         """Take the steps in turn; returns why the search ended."""
+        self.shown = witness
         if witness:
             self._attack()
         for step in (self._close_form, self._attack, self._relax, self._improve, self._cut, self._branch, self._solve):
@@ -177,5 +181,8 @@ class Search:
 
     def _use(self, touched: NDArray[np.int64]) -> None:
         """Note an attack if it is cheaper than what is known, or the first that can be shown."""
-        if self.touched is None or int(touched.sum()) < self.upper:
-            self.upper, self.touched = int(touched.sum()), touched
+        cost = int(touched.sum())
+        if self.touched is None or cost < int(self.touched.sum()):
+            self.touched = touched
+            # What is shown has the cost that is told, even where a cheaper attack is known that cannot be.
+            self.upper = cost if self.shown else min(self.upper, cost)

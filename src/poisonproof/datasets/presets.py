@@ -174,7 +174,7 @@ _DELETED_COST: Final = 4
 # take over early. More blocks, by ``build(size=75)`` for instance, certify more in between.
 _PRESETS: Final = (
     Preset(
-        "ames", "low", "kernel ridge blocks", 29, 6, 10, gamma=0.05, alpha=0.02, linear=2.0, empty_value=12.0,
+        "ames", "low", "kernel ridge blocks", 25, 6, 10, gamma=0.1, alpha=0.02, linear=2.0, empty_value=12.0,
         factors=dict.fromkeys(("Overall Qual", "baths", "Garage Cars"), 0.5)
         | dict.fromkeys(("Gr Liv Area", "Overall Cond", "Lot Area"), 2.0),
     ),

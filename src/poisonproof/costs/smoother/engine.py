@@ -276,6 +276,10 @@ def _margin(
     absolute = 64 * EPS * float(targets @ targets) ** 0.5 + per_seen * factors.origin
     least = _LEAST_MARGIN * spread / len(targets) ** 0.5
     relative = factors.precision * spread
+    if factors.kernel is None and len(targets) >= factors.features.shape[1]:
+        # Sound because a refit may solve the normal equations, whose error their condition multiplies in directions
+        # that the training rows do not reach; there the weights do not tell of it.
+        per_seen = relative * factors.gain
     return rounding_margin(weights, apart, seen, rows, relative, per_seen, per_seen * factors.extent, absolute, least)
 
 

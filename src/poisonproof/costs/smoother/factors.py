@@ -38,7 +38,7 @@ class Factors(NamedTuple):
     kernel : BlockKernel or None
         None: ridge regression, whose weights are linear in the features.
     matrix, shift : float arrays (n_features or n, n) and (n,)
-        ``weights(x)`` is ``features of x @ matrix + shift`` for ridge and ``kernel of x @ matrix + shift`` otherwise;
+        ``weights(x)`` is ``centred features of x @ matrix + shift`` for ridge, else ``kernel of x @ matrix + shift``;
         then the matrix is ``(I - H) / unit`` too.
     residuals, freedom : float arrays (n,)
         ``(I - H) y`` and the diagonal of ``I - H`` for the hat matrix ``H``; both over ``unit``.
@@ -55,6 +55,8 @@ class Factors(NamedTuple):
     origin, extent : float
         Norms of what is taken off each row, or off its kernel, to centre it, and of the rows that a kernel multiplies
         each row with: what is rounded when they are.
+    centre : float array (2, n_features) or None
+        For ridge, what is taken off each row, in two steps.
 
     Notes
     -----
@@ -76,10 +78,14 @@ class Factors(NamedTuple):
     gain: float
     origin: float
     extent: float
+    centre: NDArray[np.float64] | None = None
 
     def seen(self, rows: NDArray[np.float64]) -> NDArray[np.float64]:
-        """What the weights are linear in: the rows themselves, or their kernel with the training rows."""
-        return rows if self.kernel is None else self.kernel.between(rows, self.features)
+        """What the weights are linear in: the rows about their centre, or their kernel with the training rows."""
+        if self.kernel is not None:
+            return self.kernel.between(rows, self.features)
+        # Sound because weights of rows taken as they are would be differences, whose rounding deletions multiply.
+        return rows if self.centre is None else rows - self.centre[0] - self.centre[1]
 
     def weights(self, rows: NDArray[np.float64]) -> NDArray[np.float64]:
         """The weight of each training target in the prediction of each row, ``(n_rows, n)``."""
@@ -126,12 +132,17 @@ def ridge_factors(
     n, n_features = features.shape
     centre = np.add.reduce(features) / n if intercept else np.zeros(n_features)
     centred = features - centre
+    # Sound because what rounding of the mean leaves in every row is taken off too, as ``about_mean`` does for targets:
+    # deletions would multiply it.
+    finer = np.add.reduce(centred) / n if intercept else np.zeros(n_features)
+    centred -= finer
     factors = None
     if n > n_features and alpha >= _LEAST_ALPHA:
         factors = _primal(features, centred, targets, alpha, centre, intercept=intercept)
     elif n <= n_features and intercept:
         factors = _dual(features, centred, targets, alpha, centre)
-    return factors or _spectral(features, centred, targets, alpha, centre, intercept=intercept)
+    factors = factors or _spectral(features, centred, targets, alpha, centre, intercept=intercept)
+    return factors._replace(centre=np.stack([centre, finer]))
 
 
 def _primal(
@@ -160,7 +171,7 @@ def _primal(
     about = about_mean(targets) if intercept else targets
     residuals = about - centred @ (matrix @ about)
     spread = float(about @ about) ** 0.5
-    shift = level - centre @ matrix
+    shift = np.full(n, level)
     # The difference 1 - h is exact to the precision of h, so its relative error grows as it shrinks.
     trust = _trust(largest / least, alpha, n, centre)
     return Factors(features, targets, None, matrix, shift, residuals, freedom, None, 1.0, spread, *trust)
@@ -189,7 +200,7 @@ def _dual(
     coefficients = solved @ about
     spread = float(about @ about) ** 0.5
     matrix = centred.T @ solved
-    shift = 1 / len(targets) - centre @ matrix
+    shift = np.full(len(targets), 1 / len(targets))
     trust = _trust(total, alpha, len(targets), centre)
     return Factors(features, targets, None, matrix, shift, coefficients, freedom, root, alpha, spread, *trust)
 
@@ -223,7 +234,7 @@ def _spectral(
         shrunk = np.where(penalised > 0, values / penalised, 0.0)
     root = left * np.sqrt(kept)
     matrix = (right[:rank].T * shrunk) @ left[:, :rank].T
-    shift = (1 / n if intercept else 0.0) - centre @ matrix
+    shift = np.full(n, 1 / n if intercept else 0.0)
     about = about_mean(targets) if intercept else targets
     residuals = left @ (kept * (left.T @ about))
     spread = float(about @ about) ** 0.5
@@ -238,8 +249,8 @@ def _trust(total: float, alpha: float, n: int, centre: NDArray[np.float64]) -> t
     Notes
     -----
     A refit may work with the penalised Gram matrix itself, whose condition only the penalty bounds. No coefficients are
-    longer than the targets over ``2 sqrt(alpha)``, for ``s / (s^2 + alpha)`` is never larger. Rounding of the centre
-    moves all rows alike, which only its square can tell.
+    longer than the targets over ``2 sqrt(alpha)``, for ``s / (s^2 + alpha)`` is never larger. What a refit
+    keeps of the rounding of its centre moves all rows alike, which only its square can tell.
     """
     # Sound because next to a larger penalty numbers with fewer digits are of no account.
     if alpha < _LEAST_SCALE:
