@@ -290,6 +290,7 @@ def test_targets_that_cannot_be_learned_are_named(name: Any, target: float) -> N
         ("min_split_loss", np.nan),
         ("min_child_weight", -1.0),
         ("target_transform", "sqrt"),
+        ("target_transform", ["log"]),
     ],
 )
 def test_parameters_that_are_not_allowed_are_named(parameter: str, value: Any) -> None:
@@ -301,4 +302,11 @@ def test_parameters_that_are_not_allowed_are_named(parameter: str, value: Any) -
 @pytest.mark.parametrize("value", [2.5, True])
 def test_counts_must_be_integers(parameter: str, value: Any) -> None:
     with pytest.raises(ParameterTypeError, match=parameter):
+        BoostedTreesRegressor().set_params(**{parameter: value}).fit([[0.0], [1.0]], [0.0, 1.0])
+
+
+@pytest.mark.parametrize("parameter", ["learning_rate", "reg_lambda", "mixup"])
+@pytest.mark.parametrize("value", ["x", None])
+def test_rates_must_be_numbers(parameter: str, value: Any) -> None:
+    with pytest.raises(ParameterTypeError, match=f"{parameter}={value!r} must be a number"):
         BoostedTreesRegressor().set_params(**{parameter: value}).fit([[0.0], [1.0]], [0.0, 1.0])

@@ -163,6 +163,7 @@ def test_the_root_solves_in_the_complement_of_the_constant() -> None:
         ({"gamma": 0.0}, "None for no Laplace part"),
         ({"gamma": None, "linear": 0.0}, "leaves no kernel"),
         ({"target_transform": "sqrt"}, "None, 'log', 'log1p'"),
+        ({"target_transform": ["log"]}, "None, 'log', 'log1p'"),
         ({"weights": [1.0]}, "weights must be 4 finite"),
         ({"weights": [1.0, -1.0, 1.0, 1.0]}, "at least 0"),
         ({"ranges": [1.0, 0.0]}, "lower one first"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from numbers import Real
 from typing import TYPE_CHECKING, Final, Self
 
 import numpy as np
@@ -136,10 +137,7 @@ class BoostedTreesRegressor(RegressorMixin, BaseEstimator):
 
     def growth(self) -> Growth:
         """The parameters, checked."""
-        for name in ("n_estimators", "max_depth"):
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int | np.integer):
-                raise ParameterTypeError(f"{name}={value!r} must be an integer")
+        self._check_types()
         if self.n_estimators < 1:
             raise ParameterError(f"n_estimators={self.n_estimators} must be at least 1")
         if not 1 <= self.max_depth <= _MOST_DEPTH:
@@ -150,7 +148,7 @@ class BoostedTreesRegressor(RegressorMixin, BaseEstimator):
             value, most = getattr(self, name), _MOST_MIXTURES if name == "mixup" else _MOST_PENALTY
             if not 0 <= value <= most:
                 raise ParameterError(f"{name}={value!r} must be from 0 to {most:g}")
-        if self.target_transform not in _LEARNED:
+        if self.target_transform not in tuple(_LEARNED):
             allowed = ", ".join(map(repr, _LEARNED))
             raise ParameterError(f"target_transform={self.target_transform!r} is unknown; use one of {allowed}")
         return Growth(
@@ -162,6 +160,15 @@ class BoostedTreesRegressor(RegressorMixin, BaseEstimator):
             # A side without rows is no side.
             max(1.0, float(self.min_child_weight)),
         )
+
+    def _check_types(self) -> None:
+        for name in ("n_estimators", "max_depth"):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, int | np.integer):
+                raise ParameterTypeError(f"{name}={value!r} must be an integer")
+        for name in ("learning_rate", "reg_lambda", "min_split_loss", "min_child_weight", "mixup"):
+            if not isinstance(getattr(self, name), Real):
+                raise ParameterTypeError(f"{name}={getattr(self, name)!r} must be a number")
 
     def learnable(self, targets: NDArray[np.float64]) -> NDArray[np.bool_]:
         """Which targets can be learned: finite, of a sensible size, and within the transform's domain."""

@@ -166,7 +166,7 @@ class KernelRidge(RegressorMixin, BaseEstimator):
         gamma = float(self.gamma or 0.0)
         if not gamma and not self.linear:
             raise ParameterError("gamma=None with linear=0 leaves no kernel; give gamma, or a linear factor above 0")
-        if self.target_transform not in SCALES:
+        if self.target_transform not in tuple(SCALES):
             allowed = ", ".join(map(repr, (None, *get_args(TargetTransform))))
             raise ParameterError(f"target_transform={self.target_transform!r} is unknown; use one of {allowed}")
         return BlockKernel(gamma, float(self.linear))
