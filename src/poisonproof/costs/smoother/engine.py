@@ -41,6 +41,7 @@ if TYPE_CHECKING:
 __all__ = ["SmootherCosts"]
 
 _LEAST_MARGIN: Final = 1e-9  # of the targets' standard deviation
+_NEGLIGIBLE: Final = 1e3  # least margins, up to which an error need not be known better
 _USELESS: Final = 0.1  # relative error from which on nothing is claimed
 _LEAST_TARGET: Final = 1e-140  # the squares of targets that are all smaller vanish, and every margin with them
 _MOST_COUPLED: Final = 2500  # rows whose n x n coupling is worth its memory
@@ -163,7 +164,7 @@ class SmootherCosts:
         seen = factors.seen(rows)
         weights = factors.weights_of(seen)
         levels = weights @ factors.targets
-        margin = _margin(factors, levels - self.recipe.forward(votes), weights, seen, rows)
+        margin = _margin(factors, levels - self.recipe.forward(votes), weights, seen, rows, self.depth)
         lost: NDArray[np.float64] | float = 1.0
         if self.moves == "relabel":
             limits = cast("tuple[float, float]", self.limits)
@@ -263,12 +264,13 @@ def _check_threat(recipe: Recipe, moves: Moves, limits: tuple[float, float] | No
         )
 
 
-def _margin(
+def _margin(  # noqa: PLR0917  what is known of some rows, and how many may go
     factors: Factors,
     apart: NDArray[np.float64],
     weights: NDArray[np.float64],
     seen: NDArray[np.float64],
     rows: NDArray[np.float64],
+    depth: int,
 ) -> NDArray[np.float64]:
     """How far rounding may put a formula from a refit, on the learned scale, ``(n_rows,)``."""
     targets, spread = factors.targets, factors.spread
@@ -276,11 +278,44 @@ def _margin(
     absolute = 64 * EPS * float(targets @ targets) ** 0.5 + per_seen * factors.origin
     least = _LEAST_MARGIN * spread / len(targets) ** 0.5
     relative = factors.precision * spread
-    if factors.kernel is None and len(targets) >= factors.features.shape[1]:
-        # Sound because a refit may solve the normal equations, whose error their condition multiplies in directions
-        # that the training rows do not reach; there the weights do not tell of it.
-        per_seen = relative * factors.gain
-    return rounding_margin(weights, apart, seen, rows, relative, per_seen, per_seen * factors.extent, absolute, least)
+    margin = rounding_margin(weights, apart, seen, rows, relative, per_seen, per_seen * factors.extent, absolute, least)
+    if factors.inverse is None:
+        return margin
+    return margin + _normal_error(factors, factors.inverse, weights, seen, depth, _NEGLIGIBLE * least)
+
+
+def _normal_error(  # noqa: PLR0917  what is known of some rows, and how many may go
+    factors: Factors,
+    inverse: NDArray[np.float64],
+    weights: NDArray[np.float64],
+    seen: NDArray[np.float64],
+    depth: int,
+    negligible: float,
+) -> NDArray[np.float64]:
+    """How far the normal equations may err in each prediction after up to ``depth`` deletions, ``(n_rows,)``.
+
+    Notes
+    -----
+    Rounding changes the penalised Gram matrix A and what it is solved for, and a prediction at x by as much times the
+    length of ``A^-1 x``; with all the rows, that may be large where no weight is. Without the rows S it is the length
+    of ``A^-1 x + A^-1 X_S' (I - H_SS)^-1 a_S`` (Woodbury; x and X are about the mean of all rows, and the intercept is
+    a feature without penalty). The penalty alone bounds it as well.
+    """
+    alpha = 0.25 / factors.gain**2
+    per_length = factors.precision * factors.spread * factors.gain * alpha
+    # Sound because the mean of the rows that stay is no farther from that of all than the farthest row.
+    farthest = np.max(np.linalg.norm(factors.seen(factors.features), axis=1))
+    bound = per_length / alpha * (np.linalg.norm(seen, axis=1) + farthest)
+    k = min(depth, len(factors.targets) - 1)
+    if k == 0 or not np.max(bound, initial=0.0) > negligible:
+        return bound
+    nu = 0.0 if k == 1 else 1.0 if len(factors.targets) > _MOST_COUPLED else float(_nu(factors, k)[k])
+    if nu >= 1:
+        return bound
+    scale = np.sqrt(factors.unit * factors.freedom)
+    solved = np.max(np.linalg.norm(factors.matrix, axis=0) / scale)
+    moved = k * solved * np.max(np.abs(weights) / scale, axis=1) / (1 - nu)
+    return np.minimum(bound, per_length * (np.linalg.norm(seen @ inverse, axis=1) + moved))
 
 
 def _several(factors: Factors, weights: NDArray[np.float64], depth: int) -> tuple[NDArray[np.float64], float]:

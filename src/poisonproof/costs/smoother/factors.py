@@ -57,6 +57,8 @@ class Factors(NamedTuple):
         each row with: what is rounded when they are.
     centre : float array (2, n_features) or None
         For ridge, what is taken off each row, in two steps.
+    inverse : float array (n_features, n_features) or None
+        For ridge with at least as many rows as features, the inverse of the penalised Gram matrix of the features.
 
     Notes
     -----
@@ -79,6 +81,7 @@ class Factors(NamedTuple):
     origin: float
     extent: float
     centre: NDArray[np.float64] | None = None
+    inverse: NDArray[np.float64] | None = None
 
     def seen(self, rows: NDArray[np.float64]) -> NDArray[np.float64]:
         """What the weights are linear in: the rows about their centre, or their kernel with the training rows."""
@@ -163,6 +166,7 @@ def _primal(
     if failed:
         return None
     matrix = scipy.linalg.lapack.dpotrs(factor, centred.T, lower=1)[0]
+    inverse = scipy.linalg.lapack.dpotrs(factor, np.eye(len(gram)), lower=1)[0]
     level = 1 / n if intercept else 0.0
     freedom = 1.0 - level - np.einsum("ij,ji->i", centred, matrix)
     least = float(freedom.min())
@@ -174,7 +178,9 @@ def _primal(
     shift = np.full(n, level)
     # The difference 1 - h is exact to the precision of h, so its relative error grows as it shrinks.
     trust = _trust(largest / least, alpha, n, centre)
-    return Factors(features, targets, None, matrix, shift, residuals, freedom, None, 1.0, spread, *trust)
+    return Factors(
+        features, targets, None, matrix, shift, residuals, freedom, None, 1.0, spread, *trust, inverse=inverse
+    )
 
 
 def _dual(
@@ -240,7 +246,14 @@ def _spectral(
     spread = float(about @ about) ** 0.5
     freedom = np.einsum("ij,ij->i", root, root)
     trust = _trust(float(values @ values), alpha, n, centre)
-    return Factors(features, targets, None, matrix, shift, residuals, freedom, root, 1.0, spread, *trust)
+    inverse = None
+    if n >= len(matrix):
+        # What no training row reaches has the penalty alone.
+        inverse = (right[:rank].T * (1 / penalised)) @ right[:rank]
+        inverse += (np.eye(len(matrix)) - right[:rank].T @ right[:rank]) / alpha
+    return Factors(
+        features, targets, None, matrix, shift, residuals, freedom, root, 1.0, spread, *trust, inverse=inverse
+    )
 
 
 def _trust(total: float, alpha: float, n: int, centre: NDArray[np.float64]) -> tuple[float, float, float, float]:
