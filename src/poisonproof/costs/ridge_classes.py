@@ -208,7 +208,7 @@ def _relearned(factors: Factors, targets: NDArray[np.float64], *, intercept: boo
     if factors.root is not None:
         residuals = factors.root @ (factors.root.T @ about)
     else:
-        residuals = about - factors.seen(factors.features) @ (factors.matrix @ about)
+        residuals = about - factors.weights(factors.features) @ about
     # Sound because each column is solved by itself, with an error in proportion to its own spread: both are counted.
     columns = [np.where(targets == side, 0.5, -0.5) for side in (1, -1)]
     spread = sum(float(np.linalg.norm(column - column.mean() if intercept else column)) for column in columns)

@@ -257,7 +257,7 @@ def contrasts_solved(gram: NDArray[np.float64], alpha: float) -> NDArray[np.floa
     n = len(gram)
     mirror = constant_mirror(n)
     penalised = gram.copy()
-    penalised.flat[:: n + 1] += alpha
+    penalised.reshape(-1)[:: n + 1] += alpha
     image = penalised @ mirror
     level = float(mirror @ image)
     if not isfinite(level):  # the mirror has no zeros, so every entry of the kernel is in this number

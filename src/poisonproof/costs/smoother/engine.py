@@ -27,7 +27,7 @@ from poisonproof.costs.smoother.insertions import (
     rise_after_insertions,
     slack_of,
 )
-from poisonproof.costs.smoother.margins import rounding_margin
+from poisonproof.costs.smoother.margins import error_by_length, error_by_solution, rounding_margin
 from poisonproof.costs.smoother.relabels import rise_after_relabels
 from poisonproof.errors import ThreatError
 
@@ -115,8 +115,10 @@ class SmootherCosts:
                 encoded, learned = self.recipe.encode(encoders, X), self.recipe.learned(y)
                 factors = self.recipe.factors(encoded, learned)
                 # Sound because the precision is in proportion to how the rows are rounded, in here and in a refit.
-                precision = factors.precision * self.recipe.rounding(encoders, X, encoded)
-                factors, opening = self._opened(factors._replace(precision=precision))
+                rounding = self.recipe.rounding(encoders, X, encoded)
+                if rounding != 1:
+                    factors = factors._replace(precision=factors.precision * rounding)
+                factors, opening = self._opened(factors)
         except Exception as error:  # noqa: BLE001  whatever a step raises, a block that is not understood has cost 1
             pass_on(error)
             return Prepared(len(y), emptied, [], None, None)
@@ -301,21 +303,19 @@ def _normal_error(  # noqa: PLR0917  what is known of some rows, and how many ma
     of ``A^-1 x + A^-1 X_S' (I - H_SS)^-1 a_S`` (Woodbury; x and X are about the mean of all rows, and the intercept is
     a feature without penalty). The penalty alone bounds it as well.
     """
-    alpha = 0.25 / factors.gain**2
-    per_length = factors.precision * factors.spread * factors.gain * alpha
-    # Sound because the mean of the rows that stay is no farther from that of all than the farthest row.
-    farthest = np.max(np.linalg.norm(factors.seen(factors.features), axis=1))
-    bound = per_length / alpha * (np.linalg.norm(seen, axis=1) + farthest)
+    per_length = 0.25 * factors.precision * factors.spread / factors.gain
+    centre = cast("NDArray[np.float64]", factors.centre)
+    # The penalty alpha is a quarter of the gain's square, turned over.
+    bound = error_by_length(seen, factors.features, centre, 4 * factors.gain**2 * per_length)
     k = min(depth, len(factors.targets) - 1)
     if k == 0 or not np.max(bound, initial=0.0) > negligible:
         return bound
     nu = 0.0 if k == 1 else 1.0 if len(factors.targets) > _MOST_COUPLED else float(_nu(factors, k)[k])
     if nu >= 1:
         return bound
-    scale = np.sqrt(factors.unit * factors.freedom)
-    solved = np.max(np.linalg.norm(factors.matrix, axis=0) / scale)
-    moved = k * solved * np.max(np.abs(weights) / scale, axis=1) / (1 - nu)
-    return np.minimum(bound, per_length * (np.linalg.norm(seen @ inverse, axis=1) + moved))
+    freedom = factors.unit * factors.freedom
+    solved = error_by_solution(seen @ inverse, weights, factors.matrix, freedom, per_length, k / (1 - nu))
+    return np.minimum(bound, solved)
 
 
 def _several(factors: Factors, weights: NDArray[np.float64], depth: int) -> tuple[NDArray[np.float64], float]:

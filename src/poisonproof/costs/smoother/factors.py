@@ -55,8 +55,8 @@ class Factors(NamedTuple):
     origin, extent : float
         Norms of what is taken off each row, or off its kernel, to centre it, and of the rows that a kernel multiplies
         each row with: what is rounded when they are.
-    centre : float array (2, n_features) or None
-        For ridge, what is taken off each row, in two steps.
+    centre : float array (n_features,) or None
+        For ridge, what is taken off each row.
     inverse : float array (n_features, n_features) or None
         For ridge with at least as many rows as features, the inverse of the penalised Gram matrix of the features.
 
@@ -88,7 +88,7 @@ class Factors(NamedTuple):
         if self.kernel is not None:
             return self.kernel.between(rows, self.features)
         # Sound because weights of rows taken as they are would be differences, whose rounding deletions multiply.
-        return rows if self.centre is None else rows - self.centre[0] - self.centre[1]
+        return rows if self.centre is None else rows - self.centre
 
     def weights(self, rows: NDArray[np.float64]) -> NDArray[np.float64]:
         """The weight of each training target in the prediction of each row, ``(n_rows, n)``."""
@@ -137,31 +137,34 @@ def ridge_factors(
     centred = features - centre
     # Sound because what rounding of the mean leaves in every row is taken off too, as ``about_mean`` does for targets:
     # deletions would multiply it.
-    finer = np.add.reduce(centred) / n if intercept else np.zeros(n_features)
+    finer = np.add.reduce(centred) / n if intercept else centre
     centred -= finer
+    table = _Table(features, centred, targets, centre, finer)
     factors = None
     if n > n_features and alpha >= _LEAST_ALPHA:
-        factors = _primal(features, centred, targets, alpha, centre, intercept=intercept)
+        factors = _primal(table, alpha, intercept=intercept)
     elif n <= n_features and intercept:
-        factors = _dual(features, centred, targets, alpha, centre)
-    factors = factors or _spectral(features, centred, targets, alpha, centre, intercept=intercept)
-    return factors._replace(centre=np.stack([centre, finer]))
+        factors = _dual(table, alpha)
+    return factors or _spectral(table, alpha, intercept=intercept)
 
 
-def _primal(
-    features: NDArray[np.float64],
-    centred: NDArray[np.float64],
-    targets: NDArray[np.float64],
-    alpha: float,
-    centre: NDArray[np.float64],
-    *,
-    intercept: bool,
-) -> Factors | None:
+class _Table(NamedTuple):
+    """Training rows, and the same about their centre, which is taken off in two steps."""
+
+    features: NDArray[np.float64]
+    centred: NDArray[np.float64]
+    targets: NDArray[np.float64]
+    centre: NDArray[np.float64]
+    finer: NDArray[np.float64]
+
+
+def _primal(table: _Table, alpha: float, *, intercept: bool) -> Factors | None:
     """By the normal equations; None where they are too inexact."""
+    features, centred, targets, centre, finer = table
     n = len(targets)
     gram = centred.T @ centred
     largest = float(np.trace(gram))
-    gram.flat[:: len(gram) + 1] += alpha
+    gram.reshape(-1)[:: len(gram) + 1] += alpha
     factor, failed = scipy.linalg.lapack.dpotrf(gram, lower=1)
     if failed:
         return None
@@ -175,22 +178,17 @@ def _primal(
     about = about_mean(targets) if intercept else targets
     residuals = about - centred @ (matrix @ about)
     spread = float(about @ about) ** 0.5
-    shift = np.full(n, level)
+    shift = level - finer @ matrix
     # The difference 1 - h is exact to the precision of h, so its relative error grows as it shrinks.
     trust = _trust(largest / least, alpha, n, centre)
     return Factors(
-        features, targets, None, matrix, shift, residuals, freedom, None, 1.0, spread, *trust, inverse=inverse
+        features, targets, None, matrix, shift, residuals, freedom, None, 1.0, spread, *trust, centre, inverse
     )
 
 
-def _dual(
-    features: NDArray[np.float64],
-    centred: NDArray[np.float64],
-    targets: NDArray[np.float64],
-    alpha: float,
-    centre: NDArray[np.float64],
-) -> Factors | None:
+def _dual(table: _Table, alpha: float) -> Factors | None:
     """By the Gram matrix of the rows, in the complement of the constant vector; None where it is too inexact."""
+    features, centred, targets, centre, finer = table
     gram = centred @ centred.T
     total = float(np.add.reduce(gram.diagonal()))
     try:
@@ -206,21 +204,14 @@ def _dual(
     coefficients = solved @ about
     spread = float(about @ about) ** 0.5
     matrix = centred.T @ solved
-    shift = np.full(len(targets), 1 / len(targets))
+    shift = 1 / len(targets) - finer @ matrix
     trust = _trust(total, alpha, len(targets), centre)
-    return Factors(features, targets, None, matrix, shift, coefficients, freedom, root, alpha, spread, *trust)
+    return Factors(features, targets, None, matrix, shift, coefficients, freedom, root, alpha, spread, *trust, centre)
 
 
-def _spectral(
-    features: NDArray[np.float64],
-    centred: NDArray[np.float64],
-    targets: NDArray[np.float64],
-    alpha: float,
-    centre: NDArray[np.float64],
-    *,
-    intercept: bool,
-) -> Factors:
+def _spectral(table: _Table, alpha: float, *, intercept: bool) -> Factors:
     """By singular values, in a basis without the constant vector."""
+    features, centred, targets, centre, finer = table
     n = len(targets)
     if n > _MOST_SPECTRAL:
         raise DataError(f"{n} rows are too many for singular values; use a larger alpha")
@@ -240,7 +231,7 @@ def _spectral(
         shrunk = np.where(penalised > 0, values / penalised, 0.0)
     root = left * np.sqrt(kept)
     matrix = (right[:rank].T * shrunk) @ left[:, :rank].T
-    shift = np.full(n, 1 / n if intercept else 0.0)
+    shift = (1 / n if intercept else 0.0) - finer @ matrix
     about = about_mean(targets) if intercept else targets
     residuals = left @ (kept * (left.T @ about))
     spread = float(about @ about) ** 0.5
@@ -249,10 +240,11 @@ def _spectral(
     inverse = None
     if n >= len(matrix):
         # What no training row reaches has the penalty alone.
-        inverse = (right[:rank].T * (1 / penalised)) @ right[:rank]
-        inverse += (np.eye(len(matrix)) - right[:rank].T @ right[:rank]) / alpha
+        with np.errstate(divide="ignore", invalid="ignore"):
+            inverse = (right[:rank].T * (1 / penalised)) @ right[:rank]
+            inverse += (np.eye(len(matrix)) - right[:rank].T @ right[:rank]) / alpha
     return Factors(
-        features, targets, None, matrix, shift, residuals, freedom, root, 1.0, spread, *trust, inverse=inverse
+        features, targets, None, matrix, shift, residuals, freedom, root, 1.0, spread, *trust, centre, inverse
     )
 
 
