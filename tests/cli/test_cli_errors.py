@@ -44,6 +44,7 @@ def check(result: Result, *fragments: str) -> None:
         (("--max-cost", 2), ("max_cost", "insert+delete", "threat='delete'")),
         (("--max-cost", 2, "--threat", "delete", "--source-column", "cut"), ("counts rows", "max_cost=1")),
         (("--max-cost", 0), ("max_cost=0 must be from 1",)),
+        (("--jobs", 0), ("--jobs 0 must be at least 1, or -1 for all processors",)),
         (("--key", -1), ("key=-1 must be at least 0",)),
         (("--target", "prize"), ("'prize' is missing", "did you mean 'price'?")),
         (("--source-column", "colour"), ("'colour' is missing", "did you mean 'color'?")),

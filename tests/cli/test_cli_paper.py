@@ -63,6 +63,8 @@ def test_a_radius_that_cannot_be_reached_is_none_of_the_rows(tmp_path: Path) -> 
         (("diamonds", "--methods", "DPA"), "there is no method 'DPA'"),
         (("diamonds", "--q", "4"), "n_partitions=4 must be odd"),
         (("diamonds", "--q", "many"), "'many' must be whole numbers"),
+        (("diamonds", "--jobs", "0"), "--jobs 0 must be at least 1, or -1 for all processors"),
+        (("diamonds", "--jobs", "-5"), "--jobs -5 must be at least 1, or -1 for all processors"),
         (("diamonds", "--trials", "0"), "trials=0 must be at least 1"),
         (("--from", "absent.json"), "absent.json cannot be read"),
     ],

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from poisonproof.cli.options import SHARE
 from poisonproof.cli.report import Report, check_output, output_options
 from poisonproof.errors import ParameterError
 
@@ -27,7 +28,9 @@ _ONE_WAY = "one of --lower/--upper, --within and --budget is needed; given: {}"
 @click.argument("rows", type=click.Path(path_type=Path))
 @click.option("--lower", metavar="COLUMN|NUMBER", help="Least allowed prediction.")
 @click.option("--upper", metavar="COLUMN|NUMBER", help="Greatest allowed prediction.")
-@click.option("--within", type=float, help="Allowed distance from the prediction, as a share of it.")
+@click.option(
+    "--within", type=SHARE, help="Allowed distance from the prediction, as a share of it, such as 0.15 or 15%."
+)
 @click.option("--target", metavar="COLUMN", help="With --within: the distance from this column's values instead.")
 @click.option("--absolute", is_flag=True, help="With --within: a distance in the target's units, not a share.")
 @click.option("--class", "wanted", metavar="COLUMN", help="Classes to certify.  [default: the predicted ones]")

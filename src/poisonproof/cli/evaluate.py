@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from poisonproof.cli.options import SHARE
 from poisonproof.cli.report import DOCUMENT_VERSION, Report, check_output, output_options
 from poisonproof.errors import ParameterError
 
@@ -37,7 +38,9 @@ def _radii(ctx: click.Context, param: click.Parameter, value: str) -> tuple[int,
 @click.argument("model", type=click.Path(path_type=Path))
 @click.argument("rows", nargs=-1, required=True, type=click.Path(path_type=Path))
 @click.option("--radii", callback=_radii, default="0,1,5,10,25,50,100", show_default=True, help="Radii to ask for.")
-@click.option("--within", type=float, help="Allowed error, as a share of the target.  [default: 0.15]")
+@click.option(
+    "--within", type=SHARE, help="Allowed error, as a share of the target, such as 0.15 or 15%.  [default: 15%]"
+)
 @click.option("--absolute", is_flag=True, help="--within is in the target's units, not a share.")
 @click.option("--target", metavar="COLUMN", help="Column of the true values.  [default: the model's target]")
 @click.option("--require-radius", type=int, metavar="RADIUS", help="Gate: exit with 1 unless enough rows reach this.")

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, get_args
 import click
 
 from poisonproof.cli.models import CLASS_ESTIMATORS, ESTIMATORS, MODELS, Task, unfitted
+from poisonproof.cli.options import jobs_option
 from poisonproof.cli.report import DOCUMENT_VERSION, Report, output_options
 from poisonproof.errors import DataError, ParameterError, ThreatError
 from poisonproof.threat import Moves
@@ -48,7 +49,7 @@ __all__ = ["command"]
     "--rule", type=click.Choice(["plurality", "runoff"]), help="How submodels elect a class.  [default: plurality]"
 )
 @click.option("--log-target", is_flag=True, help="Learn the target's logarithm.")
-@click.option("--jobs", type=int, help="Processes to use; -1 for all processors.  [default: 1]")
+@jobs_option("1")
 @click.option("-o", "--output", type=click.Path(path_type=Path), required=True, help="The model file to write.")
 @output_options
 def command(

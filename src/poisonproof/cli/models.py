@@ -130,8 +130,6 @@ def unfitted(
             raise ParameterError(f"{_OPTIONS[stray]} is about classes; give --task classification too")
         known = ", ".join(_OPTIONS.get(name, name) for name in chosen.takes)
         raise ParameterError(f"--model {kind}{others} has no use for {_OPTIONS[stray]}; it takes {known}")
-    if given.get("n_jobs", 1) < 1 and given["n_jobs"] != -1:
-        raise ParameterError(f"--jobs {given['n_jobs']} must be at least 1, or -1 for all processors")
     model = _named(chosen.where)(**{**chosen.defaults, **given})
     if "estimator" in model.get_params(deep=False):
         name = estimator or _USUAL[task]

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from poisonproof.cli.options import jobs_option
 from poisonproof.cli.report import DOCUMENT_VERSION, Report, output_options
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ _OUT = Path("poisonproof-paper")
     "--formula", type=click.Choice(["proved", "paper"]), default="proved", help="Radii of OCR; paper: unsound."
 )
 @click.option("--synthetic-rows", type=int, default=0, help="Make up so many rows in place of the weather's.")
-@click.option("--jobs", type=int, help="Processes to use.  [default: all processors]")
+@jobs_option("all processors")
 @click.option("--data-dir", type=click.Path(path_type=Path, file_okay=False), help="The data folder.")
 @click.option("--out", type=click.Path(path_type=Path, file_okay=False), default=_OUT, show_default=True)
 @click.option("--from", "given", type=click.Path(path_type=Path), help="Run nothing: the pages of this results.json.")

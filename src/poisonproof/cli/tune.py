@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, get_args
 import click
 
 from poisonproof.cli.models import CLASS_ESTIMATORS, CLASS_MODELS, ESTIMATORS, MODELS, Task, unfitted
+from poisonproof.cli.options import SHARE, jobs_option
 from poisonproof.cli.report import DOCUMENT_VERSION, Report, output_options
 from poisonproof.errors import ParameterError
 from poisonproof.threat import Moves
@@ -54,24 +55,11 @@ _HONEST: Final = (
 )
 
 
-class _Share(click.ParamType):  # type: ignore[type-arg]  # not generic in all of click's releases
-    """A number, or a percentage."""
-
-    name = "share"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:  # noqa: ANN401
-        text = str(value)
-        try:
-            return float(text[:-1]) / 100 if text.endswith("%") else float(text)
-        except ValueError:
-            self.fail(f"{text!r} must be a share, such as 0.15 or 15%", param, ctx)
-
-
 @click.command("tune")
 @click.argument("trusted", type=click.Path(path_type=Path))
 @click.option("--target", help="The column to predict.  [default: the schema's target]")
 @click.option("--radius", type=int, required=True, help="The radius that predictions should withstand.")
-@click.option("--within", type=_Share(), help="Allowed error, as a share of the target, such as 0.15 or 15%.")
+@click.option("--within", type=SHARE, help="Allowed error, as a share of the target, such as 0.15 or 15%.")
 @click.option("--absolute", is_flag=True, help="--within is in the target's units, not a share.")
 @click.option("--train-rows", type=int, help="Rows that will be trained on.  [default: as many as are trusted]")
 @click.option(
@@ -106,7 +94,7 @@ class _Share(click.ParamType):  # type: ignore[type-arg]  # not generic in all o
 @click.option("--timeout", type=float, metavar="SECONDS", help="Begin no trial after so long.")
 @click.option("--folds", type=int, default=5, show_default=True, help="Trusted rows are cut into so many.")
 @click.option("--seed", type=int, default=0, show_default=True, help="What the search draws from.")
-@click.option("--jobs", type=int, help="Processes to use; -1 for all processors.  [default: 1]")
+@jobs_option("1")
 @click.option("--out", type=click.Path(path_type=Path, file_okay=False), default=_OUT, show_default=True)
 @output_options
 def command(
