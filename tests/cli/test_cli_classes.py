@@ -70,7 +70,7 @@ def test_certify_is_the_librarys_certify(run: Run, trained: Trained, tmp_path: P
         assert {type(label) for label in record["prediction"]} == {str}
     shown = list(csv.DictReader(io.StringIO(run(*arguments, "--format", "csv").stdout)))
     assert [row["prediction"] for row in shown] == model.predict(rows).tolist()
-    assert "at least half of those withstand" in run(*arguments).stdout
+    assert " predictions are at their class; at least half of those withstand" in run(*arguments).stdout
     run(*arguments, "-o", tmp_path / "proof.json")
     proof = load_certificate(tmp_path / "proof.json")
     assert isinstance(proof, Certificate)
@@ -94,6 +94,8 @@ def test_evaluate_counts_rows_that_stay_at_their_true_class(run: Run, trained: T
     assert result.exit_code == 0
     record = json.loads(result.stdout)
     assert record["certified_accuracy"] == expected
+    assert "within" not in record
+    assert "Right: within" not in run(*arguments).stdout
     assert 0 < expected[2] < expected[0] < 1
     failed = run(*arguments, "--require-radius", 4, "--at-least", 1)
     assert failed.exit_code == 1

@@ -69,6 +69,8 @@ def test_budgets_give_intervals(run: Run, folder: Path, reference: Any, tmp_path
     assert isinstance(band, Interval)
     np.testing.assert_array_equal(band.lower, expected.lower)
     np.testing.assert_array_equal(band.upper, expected.upper)
+    shown = run("certify", folder / "plain.poisonproof", folder / "rows.csv", "--budget", 2).stdout
+    assert f"{expected.summary()} ({expected.method})." in shown
 
 
 def test_a_transformed_target_is_certified_in_its_own_units(
@@ -146,6 +148,7 @@ def test_every_format_says_the_same(run: Run, folder: Path, tmp_path: Path) -> N
     assert [int(row["radius"]) for row in rows] == record["radius"]
     assert [float(row["prediction"]) for row in rows] == record["prediction"]
     assert {row["threat"] for row in rows} == {"insert+delete"}
+    assert {row["method"] for row in rows} == {record["method"]}
     lines = run(*arguments, "--format", "md").stdout.splitlines()
     assert lines[0].startswith("| row | prediction |")
     assert [int(line.split("|")[5]) for line in lines[2:102]] == record["radius"]
@@ -194,6 +197,29 @@ def test_evaluate_counts_radii(run: Run, folder: Path, reference: Any) -> None:
     )
     expected = model.certify(X, prices - 500, prices + 500).radius
     assert json.loads(absolute.stdout)["certified_accuracy"][0] == float(np.mean(expected >= 0))
+
+
+def test_evaluate_says_within_what(run: Run, folder: Path) -> None:
+    arguments = ("evaluate", folder / "plain.poisonproof", folder / "rows.csv", "--radii", "0,2")
+    for more, note, within, relative in (
+        ((), "Right: within 15% of price.", 0.15, True),
+        (("--within", "7.5%"), "Right: within 7.5% of price.", 0.075, True),
+        (("--within", 3, "--absolute"), "Right: within 3 of price.", 3, False),
+    ):
+        assert note in run(*arguments, *more).stdout
+        record = json.loads(run(*arguments, *more, "--format", "json").stdout)
+        assert (record["within"], record["relative"], record["target"]) == (within, relative, "price")
+        rows = list(csv.DictReader(io.StringIO(run(*arguments, *more, "--format", "csv").stdout)))
+        assert [float(row["certified accuracy"]) for row in rows] == record["certified_accuracy"]
+        for row in rows:
+            assert (row["threat"], row["unit"], row["method"]) == ("insert+delete", "row", record["method"])
+            assert (float(row["within"]), row["target"]) == (within, "price")
+
+
+def test_a_percentage_is_a_share(run: Run, folder: Path) -> None:
+    for command in ("certify", "evaluate"):
+        arguments = (command, folder / "plain.poisonproof", folder / "rows.csv", "--format", "json", "--within")
+        assert run(*arguments, "20%").stdout == run(*arguments, 0.2).stdout
 
 
 def test_evaluate_takes_several_trials(run: Run, folder: Path) -> None:

@@ -136,6 +136,6 @@ def _report(proof: Certificate | Interval) -> Report:
     names = ("prediction", "lower", "upper", "target", "radius", "attack", "exact", "unbreakable")
     columns = {"row": list(range(len(proof)))} | {name: document[name] for name in names if name in document}
     constants = {name: [document[name]] * len(proof) for name in ("budget", "threat", "unit") if name in document}
-    if isinstance(proof, Certificate):
-        return Report(columns | constants, document, [f"{proof.summary()}."])
-    return Report(columns | constants, document, [f"Row 0: {proof.summary(0)} ({proof.method})."])
+    method = "" if isinstance(proof, Certificate) else f" ({proof.method})"
+    notes = [f"{proof.summary()}{method}."]
+    return Report(columns | constants, document, notes, repeated={"method": document["method"]})
