@@ -7,6 +7,7 @@ column: True, 1, 1.0, "1" and "1.0" are one category, and text is never a number
 
 from __future__ import annotations
 
+import math
 from decimal import Decimal
 from reprlib import repr as shown
 from typing import TYPE_CHECKING, Any, Final
@@ -31,6 +32,7 @@ __all__ = [
     "numbers_of",
     "row_phrase",
     "shown",
+    "strays_among_numbers",
 ]
 
 Label = str | bool | int | float
@@ -108,6 +110,21 @@ def _number_text(text: str) -> str:
 def is_missing(cell: Any) -> bool:  # noqa: ANN401  a cell of any table
     """Whether a cell is None, NaN, or pandas' NA or NaT."""
     return type(cell).__name__ in _ABSENT_TYPES or (isinstance(cell, float | np.floating) and bool(np.isnan(cell)))
+
+
+def strays_among_numbers(cells: list[Any]) -> NDArray[np.bool_]:
+    """Where a cell is text that spells no number, ``(n_rows,)``; nowhere unless more than half of the cells do."""
+    texts = [isinstance(cell, str) and not _spells_number(cell) for cell in cells]
+    numbers = [not stray and not is_missing(cell) for stray, cell in zip(texts, cells, strict=True)]
+    booleans = any(isinstance(cell, bool | np.bool_) for cell in cells)
+    return np.array(texts, dtype=np.bool_) & (sum(texts) < sum(numbers)) & (not booleans)
+
+
+def _spells_number(text: str) -> bool:
+    try:
+        return math.isfinite(float(text)) and "_" not in text
+    except ValueError:
+        return False
 
 
 def row_phrase(rows: NDArray[np.bool_]) -> str:
