@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import csv
+import gzip
 import io
 import json
+import os
+from threading import Thread
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,7 +17,7 @@ from poisonproof import CertifiedRegressor, load_certificate
 from poisonproof.certificate import Certificate, Interval
 from poisonproof.cli.deployed import Deployed
 from poisonproof.cli.models import MODELS
-from poisonproof.schema import Numeric, Schema, Target
+from poisonproof.schema import Category, Numeric, Schema, Target
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -173,6 +176,52 @@ def test_parquet_is_read_like_csv(run: Run, folder: Path, tmp_path: Path) -> Non
     assert results[0] == results[1]
 
 
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="pipes as POSIX has them")
+def test_tables_are_read_from_pipes_and_compressed(run: Run, folder: Path, tmp_path: Path) -> None:
+    arguments = ("--within", 0.2, "--format", "csv")
+    expected = run("certify", folder / "plain.poisonproof", folder / "rows.csv", *arguments).stdout
+    content = (folder / "rows.csv").read_bytes()
+    (tmp_path / "rows.csv.gz").write_bytes(gzip.compress(content))
+    assert run("certify", folder / "plain.poisonproof", tmp_path / "rows.csv.gz", *arguments).stdout == expected
+    os.mkfifo(tmp_path / "pipe")
+    writer = Thread(target=(tmp_path / "pipe").write_bytes, args=(content,))
+    writer.start()
+    # Twice, as tune reads its rows once to propose a schema and once by it.
+    for _ in range(2):
+        assert run("certify", folder / "plain.poisonproof", tmp_path / "pipe", *arguments).stdout == expected
+    writer.join()
+
+
+def test_blank_lines_at_the_end_are_no_rows(run: Run, folder: Path, tmp_path: Path) -> None:
+    content = (folder / "rows.csv").read_text()
+    commas = "," * content.splitlines()[0].count(",")
+    (tmp_path / "rows.csv").write_text(f"{content}\n{commas}\n\n")
+    arguments = ("--within", 0.2, "--format", "csv")
+    whole, blank = (
+        run("certify", folder / "plain.poisonproof", each / "rows.csv", *arguments).stdout
+        for each in (folder, tmp_path)
+    )
+    assert blank == whole
+
+
+def test_a_category_that_nobody_declared_is_said(
+    run: Run, folder: Path, table: Rows, tmp_path: Path, write: Write
+) -> None:
+    schema = Schema([Numeric("carat", 0, 5), Category("cut", ["Ideal", "Fair"])], Target("price"))
+    schema.to_toml(tmp_path / "schema.toml")
+    options = ("--schema", tmp_path / "schema.toml", "--partitions", 5, "-o", tmp_path / "m")
+    assert run("fit", folder / "train.csv", *options).exit_code == 0
+    cuts = ["Ideal", "Fair", "Atlantis", "Ideal", "Eden"]
+    write(tmp_path / "rows.csv", [row | {"cut": cut} for row, cut in zip(table[:5], cuts, strict=True)])
+    which = "'Atlantis' in row 2 and 1 more row"
+    said = f"Warning: column 'cut': {which} is no declared category, and is read as none of them.\n"
+    for arguments in (("certify", "--within", 0.2), ("evaluate",)):
+        command, *more = arguments
+        assert run(command, tmp_path / "m", tmp_path / "rows.csv", *more).stderr == said
+    write(tmp_path / "rows.csv", [row | {"cut": "Fair"} for row in table[:5]])
+    assert run("evaluate", tmp_path / "m", tmp_path / "rows.csv").stderr == ""
+
+
 def test_evaluate_counts_radii(run: Run, folder: Path, reference: Any) -> None:
     model, X, prices = reference
     radius = model.certify(X, 0.7 * prices, 1.3 * prices).radius
@@ -321,7 +370,15 @@ def test_schema_proposes_what_fit_takes(run: Run, folder: Path, tmp_path: Path) 
     arguments = ("schema", folder / "train.csv", "--target", "price", "--log-target", "-o", path)
     record = json.loads(run(*arguments, "--format", "json").stdout)
     assert {column["name"] for column in record["columns"]} >= {"carat", "cut", "color", "clarity"}
-    assert "read and correct it" in run(*arguments).stdout
+    proposed = path.read_text()
+    refused = run(*arguments)
+    assert refused.exit_code == 2
+    assert f"{path} exists, and may hold corrections; name another with -o, or give --force" in refused.stderr
+    path.write_text("corrected")
+    assert run(*arguments).exit_code == 2
+    assert path.read_text() == "corrected"
+    assert "read and correct it" in run(*arguments, "--force").stdout
+    assert path.read_text() == proposed
     assert run("fit", folder / "train.csv", "--schema", path, "--partitions", 5, "-o", tmp_path / "m").exit_code == 0
     assert Deployed.open(tmp_path / "m").target.transform == "log"
 

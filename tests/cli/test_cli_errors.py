@@ -146,6 +146,9 @@ def test_tables_that_cannot_be_read(run: Run, folder: Path, table: Rows, tmp_pat
     check(fit("void.csv"), "void.csv cannot be read as CSV, with commas and in UTF-8")
     (tmp_path / "header.csv").write_text("carat,x,cut,price\n")
     check(fit("header.csv"), "header.csv has no rows; at least one is needed")
+    for mark, said in ((";", "';'"), ("\t", "tabs")):
+        (tmp_path / "marks.csv").write_text(f"carat{mark}x{mark}price\n1{mark}2{mark}3\n")
+        check(fit("marks.csv"), f"marks.csv seems to be separated by {said}; write it with commas")
     (tmp_path / "junk.csv").write_bytes(bytes(range(256)) * 4)
     check(fit("junk.csv"))
     write(tmp_path / "short.csv", [{name: row[name] for name in row if name != "carat"} for row in table[:9]])
@@ -195,6 +198,12 @@ def test_schemas_that_cannot_be_used(run: Run, folder: Path, tmp_path: Path) -> 
     (tmp_path / "aimless.toml").write_text(text[text.index("[[columns]]") :])
     check(fit("aimless.toml"), "declares no target; name the column to predict with --target")
     check(run("schema", folder / "train.csv", "--log-target"), "--log-target needs --target")
+    check(
+        run("schema", folder / "train.csv", "-o", tmp_path / "no" / "s.toml"), "cannot be written: there is no folder"
+    )
+    (tmp_path / "rows.csv").write_text("x,price\n1,2.5\n3,NA\n4,5.5\n")
+    log = ("--target", "price", "--log-target", "-o", tmp_path / "log.toml")
+    check(run("schema", tmp_path / "rows.csv", *log), "'NA' in row 1, so it has no log")
     check(run("schema", folder / "train.csv", "--target", "prize", "-o", tmp_path / "s"), "did you mean 'price'?")
 
 

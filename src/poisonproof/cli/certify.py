@@ -87,14 +87,14 @@ def _class_proof(deployed: Deployed, rows: Path, asked: dict[str, Any], ways: li
         raise ParameterError(f"{ways[0]} is about numbers, and this model predicts classes; leave it out")
     wanted = asked["wanted"]
     frame = read_table(rows, deployed.schema.column_types | ({wanted: str} if wanted else {}))
-    return deployed.certify_classes(deployed.schema.transform(frame), labels_in(frame, wanted) if wanted else None)
+    return deployed.certify_classes(deployed.encode(frame), labels_in(frame, wanted) if wanted else None)
 
 
 def _proof(deployed: Deployed, frame: Any, asked: dict[str, Any]) -> Certificate | Interval:  # noqa: ANN401
     from poisonproof.cli.deployed import around_truth  # noqa: PLC0415  a fast --help
     from poisonproof.cli.tables import numbers_in  # noqa: PLC0415
 
-    X = deployed.schema.transform(frame)
+    X = deployed.encode(frame)
     if asked["budget"] is not None:
         return deployed.interval(X, asked["budget"])
     if asked["within"] is None:

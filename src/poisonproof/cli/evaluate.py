@@ -141,7 +141,7 @@ def _certified(deployed: Deployed, path: Path, asked: _Question) -> Certificate:
     from poisonproof.cli.tables import labels_in, numbers_in, read_table  # noqa: PLC0415
 
     frame = read_table(path, deployed.schema.column_types | {asked.target: float if asked.within is not None else str})
-    X = deployed.schema.transform(frame)
+    X = deployed.encode(frame)
     if asked.within is None:
         return deployed.certify_classes(X, labels_in(frame, asked.target))
     truth = numbers_in(frame, asked.target, finite=True)
