@@ -39,8 +39,10 @@ def check(result: Result, *fragments: str) -> None:
     ("arguments", "fragments"),
     [
         (("--partitions", 150), ("150 must be odd", "149 or 151")),
-        (("--partitions", 0), ("0 must be at least 1",)),
-        (("--partitions", -3), ("-3 must be at least 1",)),
+        (("--partitions", 0), ("0 must be from 1 to 10,000,000",)),
+        (("--partitions", -3), ("-3 must be from 1 to 10,000,000",)),
+        (("--partitions", 10**20 - 1), ("n_partitions=99999999999999999999 must be from 1 to 10,000,000",)),
+        (("--model", "forest", "--set", "n_trees=99999999999999999999"), ("n_trees=99999999999999999999 must be",)),
         (("--max-cost", 2), ("max_cost", "insert+delete", "threat='delete'")),
         (("--max-cost", 2, "--threat", "delete", "--source-column", "cut"), ("counts rows", "max_cost=1")),
         (("--max-cost", 0), ("max_cost=0 must be from 1",)),
