@@ -129,7 +129,8 @@ def test_parquet_is_read_like_csv(run: Run, trained: Trained, tmp_path: Path) ->
         ("--threat", "delete", "--max-cost", 2, "--estimator", "naive-bayes", "--set", "var_smoothing=0.1"),
         ("--threat", "delete", "--max-cost", 2, "--rule", "runoff", "--estimator", "ridge", "--set", "alpha=2"),
         ("--model", "neighbors", "--set", "n_neighbors=9"),
-        ("--model", "kernel", "--classes", "01,1,1.0"),
+        ("--model", "kernel", "--classes", "01,1,1.0", "--empty-value", "1.0"),
+        ("--spread", 3, "--layout", "fano", "--classes", "01,1,1.0", "--empty-value", "1"),
         ("--model", "radius", "--classes", "01,1,1.0"),
     ],
 )
@@ -163,6 +164,10 @@ def test_the_digest_of_the_rows_knows_the_labels(run: Run, trained: Trained, tmp
     ("options", "fragments"),
     [
         (("--classes", "01,1"), ("contains '1.0'", "not one of the classes", "add it to classes=")),
+        (("--classes", "1,,01"), ("--classes 1,,01 holds a class without a name", "between single commas")),
+        (("--empty-value", "1"), ("empty_value='1' needs declared classes",)),
+        (("--classes", "01,1,1.0", "--empty-value", "7"), ("empty_value='7' is not a class",)),
+        (("--model", "neighbors", "--empty-value", "1"), ("--model neighbors for classification has no use",)),
         (("--classes", "1"), ("classes= declares one class", "at least 2")),
         (("--log-target",), ("a class has no log", "leave --log-target")),
         (("--model", "forest"), ("--model forest is not for classification", "ensemble")),

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from poisonproof import CertifiedRegressor, load_certificate
+from poisonproof import CertifiedRegressor, layout, load_certificate
 from poisonproof.certificate import Certificate, Interval
 from poisonproof.cli.deployed import Deployed
-from poisonproof.cli.models import MODELS
+from poisonproof.cli.models import LAYOUTS, MODELS
 from poisonproof.schema import Category, Numeric, Schema, Target
 
 if TYPE_CHECKING:
@@ -330,6 +330,29 @@ def test_fit_reports_and_writes_what_was_asked(run: Run, folder: Path, tmp_path:
     assert proof["threat"] == "delete"
     assert "costs ≤ 2" in proof["method"]
     assert max(proof["radius"]) > 25, "more than one deletion is needed to move a submodel"
+
+
+def test_overlap_and_the_declared_constant_can_be_asked_for(run: Run, folder: Path, tmp_path: Path) -> None:
+    def fit(schema: str, *options: Any) -> Any:
+        result = run("fit", folder / "train.csv", "--schema", folder / schema, *options, "-o", tmp_path / "m")
+        assert result.exit_code == 0, result.output
+        return Deployed.open(tmp_path / "m")
+
+    options = ("--partitions", 9, "--spread", 4, "--layout", "plane", "--empty-value")
+    plain, logs = fit("plain.toml", *options, 3000).model, fit("schema.toml", *options, 3000).model
+    for model in (plain, logs):
+        assert (model.spread, model.layout, model.layout_.name, model.layout_.spread) == (4, "plane", "plane", 4)
+    assert plain.empty_value == 3000
+    assert logs.empty_value == pytest.approx(np.log(3000))
+    for kind in ("radius", "kernel", "forest"):
+        assert fit("schema.toml", "--model", kind, "--empty-value", "1e3").model.empty_value == pytest.approx(
+            np.log(1e3)
+        )
+    assert fit("schema.toml", "--partitions", 5).model.empty_value == 0
+
+
+def test_the_layouts_on_offer_are_those_there_are() -> None:
+    assert layout.LAYOUTS == LAYOUTS
 
 
 @pytest.mark.parametrize("kind", [kind for kind in MODELS if kind != "ensemble"])
