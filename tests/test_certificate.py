@@ -68,7 +68,8 @@ def test_a_prediction_that_abstentions_could_outvote_is_at_its_class() -> None:
     assert none.startswith("none of 2 predictions is certified, and 2 could be outvoted by empty or refused submodels")
     other = classes(-1, -1, target="other")
     assert other.summary(0).startswith("this prediction is not at class other, so nothing is certified")
-    assert other.summary().startswith("none of 2 predictions is within its bounds")
+    assert other.summary().startswith("none of 2 predictions is at its class")
+    assert classes(1, 2, target="h").summary().startswith("2 of 2 predictions are at their class; ")
 
 
 @pytest.mark.filterwarnings("ignore:.*submodels have no rows.*:UserWarning")
@@ -78,7 +79,7 @@ def test_the_sentence_of_a_classifier_with_many_empty_submodels_is_true() -> Non
     assert (cert.radius == -1).all()
     for row, label in enumerate(cert.prediction):
         assert cert.summary(row).startswith(f"this prediction is at class {label}, but empty or refused submodels")
-    assert "within its bounds" not in cert.summary()
+    assert "is at its class" not in cert.summary()
 
 
 def test_exact_is_where_an_attack_costs_one_more() -> None:
@@ -133,9 +134,25 @@ def test_interval_in_words_frames_and_json() -> None:
     assert ends.summary(0) == "any 2 deleted training rows leave this prediction within [-∞, 12,346]"
     assert json.loads(json.dumps(ends.to_dict(), allow_nan=False))["lower"] == [None]
     assert ends.to_frame()["budget"].tolist() == [2]
+    assert ends.to_frame()["method"].tolist() == ["sort"]
     assert len(ends) == 1
     assert "any 2 deleted" in repr(ends)
     assert "12,346" in ends._repr_html_()
+
+
+def test_all_intervals_in_words() -> None:
+    lower, upper = np.array([0.0, 1.0, -np.inf]), np.array([1.0, 3.5, 2.0])
+    ends = Interval(lower, upper, np.array([0.5, 2.0, 1.0]), 1, Threat("delete"), "sort")
+    said = "any 1 deleted training row leaves 3 predictions within their ends"
+    assert ends.summary() == f"{said}, half of which are at most 2.5 apart"
+    endless = Interval(lower, np.full(3, np.inf), ends.prediction, 1, Threat("delete"), "sort")
+    assert endless.summary() == f"{said}, half of which are at most ∞ apart"
+    none = np.zeros(0)
+    assert (
+        Interval(none, none, none, 1, Threat("delete"), "sort")
+        .summary()
+        .endswith(" leaves 0 predictions within their ends")
+    )
 
 
 def test_bounds_within() -> None:

@@ -211,7 +211,7 @@ def test_pipelines_searches_clones_and_pickles() -> None:
     ("parameters", "error", "message"),
     [
         ({"n_partitions": 4}, ParameterError, "n_partitions=4 must be odd so that the median is a vote; use 3 or 5"),
-        ({"n_partitions": 0}, ParameterError, "n_partitions=0 must be at least 1"),
+        ({"n_partitions": 0}, ParameterError, "n_partitions=0 must be from 1 to 10,000,000"),
         ({"n_partitions": 3.0}, ParameterTypeError, "n_partitions=3.0 must be an integer"),
         ({"partition_by": "index"}, ParameterError, "partition_by='index' is unknown"),
         ({"threat": "poison"}, ParameterError, "threat='poison' is unknown"),

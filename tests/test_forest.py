@@ -238,7 +238,8 @@ def test_the_batch_and_the_order_do_not_count(monkeypatch: pytest.MonkeyPatch) -
 
 BAD: list[tuple[dict[str, Any], type[Exception], str]] = [
     ({"n_trees": 4}, ParameterError, "use 3 or 5"),
-    ({"n_trees": 0}, ParameterError, "use 1"),
+    ({"n_trees": 0}, ParameterError, "n_trees=0 must be from 1 to 10,000,000"),
+    ({"n_trees": 10**20 + 1}, ParameterError, "n_trees=100000000000000000001 must be from 1 to 10,000,000"),
     ({"n_trees": 3.0}, ParameterTypeError, "n_trees"),
     ({"depth": True}, ParameterTypeError, "depth"),
     ({"depth": 63}, ParameterError, "from 0 to 62"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.linear_model import Ridge, RidgeClassifier
 from sklearn.neighbors import KNeighborsClassifier
@@ -12,9 +13,13 @@ from sklearn.tree import DecisionTreeClassifier
 
 from poisonproof import (
     CertifiedClassifier,
+    CertifiedForestRegressor,
     CertifiedKernelClassifier,
+    CertifiedKernelRegressor,
     CertifiedNeighborsClassifier,
+    CertifiedNeighborsRegressor,
     CertifiedRadiusClassifier,
+    CertifiedRadiusRegressor,
     CertifiedRegressor,
 )
 from poisonproof.errors import DataError, ParameterError
@@ -45,6 +50,37 @@ def test_what_is_no_number_is_its_own_name() -> None:
     assert spelling(2**60 + 1) == spelling(str(2**60 + 1)) == str(2**60 + 1)
     with pytest.raises(DataError, match="several integers"):
         spelling(2.0**60)
+
+
+@pytest.mark.parametrize("missing", [None, float("nan"), np.float64("nan"), pd.NA, pd.NaT])
+@pytest.mark.parametrize(
+    "model", [CertifiedClassifier, CertifiedNeighborsClassifier, CertifiedRadiusClassifier, CertifiedKernelClassifier]
+)
+def test_a_missing_label_is_said_to_be_missing(model: Any, missing: Any) -> None:
+    X, labels = np.arange(20.0).reshape(-1, 1), ["a", "b"] * 9 + ["a", missing]
+    for given in (labels, np.array(labels, dtype=object), pd.Series(labels, dtype=object)):
+        with pytest.raises(DataError, match="y, row 19: the label is missing; give every row one"):
+            model().fit(X, given)
+    fitted = model().fit(X[:18], labels[:18])
+    with pytest.raises(DataError, match="y, row 1: the label is missing"):
+        fitted.certify(X[:2], np.array(["a", missing], dtype=object))
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        CertifiedRegressor,
+        CertifiedForestRegressor,
+        CertifiedNeighborsRegressor,
+        CertifiedRadiusRegressor,
+        CertifiedKernelRegressor,
+    ],
+)
+def test_a_regressor_refuses_labels_by_name(model: Any) -> None:
+    X, labels = np.arange(20.0).reshape(-1, 1), ["1.5"] * 18 + ["lo", "hi"]
+    for given in (labels, np.array(labels), np.array(labels, dtype=object), pd.Series(labels)):
+        with pytest.raises(DataError, match="y, row 18: 'lo' is no number; give numbers, or use a classifier"):
+            model().fit(X, given)
 
 
 def test_classes_keep_their_order_in_every_type() -> None:

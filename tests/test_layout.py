@@ -157,8 +157,10 @@ def test_a_custom_incidence_that_cannot_be_used_says_why(rows: object, message: 
         ((9, 3, "plane"), "use spread=4"),
         ((9, 3, "circles"), "'triples', 'paired'"),
         ((1, 4, "triples"), "more than the 3 blocks"),
-        ((0, 4, "triples"), "n_partitions=0 must be at least 1"),
-        ((9, 0, "triples"), "spread=0 must be at least 1"),
+        ((0, 4, "triples"), "n_partitions=0 must be from 1 to 10,000,000"),
+        ((10**20 - 1, 1, "triples"), "n_partitions=99999999999999999999 must be from 1 to 10,000,000"),
+        ((9, 0, "triples"), "spread=0 must be from 1 to 1,000"),
+        ((9, 10**20, "paired"), "spread=100000000000000000000 must be from 1 to 1,000"),
     ],
 )
 def test_an_impossible_layout_says_what_is_possible(arguments: tuple[int, int, str], message: str) -> None:

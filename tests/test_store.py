@@ -193,6 +193,15 @@ def test_what_is_harmless(name: str, harmless: bool) -> None:
     assert _is_harmless(name) is harmless
 
 
+def test_a_broken_installation_is_no_doubtful_file(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(_: str) -> None:
+        raise ModuleNotFoundError("No module named 'numba'", name="numba")
+
+    monkeypatch.setattr("poisonproof.store.models.import_module", broken)
+    with pytest.raises(MissingExtraError, match=r"poisonproof\.regions cannot be imported, .* broken; .*'numba'"):
+        _is_harmless("poisonproof.regions.Thing")
+
+
 def test_only_fitted_models_of_this_package_are_saved(tmp_path: Path) -> None:
     for model in (CertifiedRegressor(), Ridge()):
         with pytest.raises(ParameterTypeError, match="is not a fitted certified estimator"):

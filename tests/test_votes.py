@@ -1,12 +1,14 @@
 from __future__ import annotations
 
 import io
+import signal
 import sys
 import warnings
 from typing import Any
 
 import numpy as np
 import pytest
+from joblib.externals.loky import get_reusable_executor
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.compose import TransformedTargetRegressor
 from sklearn.dummy import DummyClassifier
@@ -121,6 +123,18 @@ def test_fixed_shape_calls_with_one_shape_only() -> None:
 @pytest.mark.parametrize("n_jobs", [None, 2])
 def test_each_keeps_the_order(n_jobs: int | None) -> None:
     assert each(abs, list(range(-50, 0)), n_jobs, "counting") == list(range(50, 0, -1))
+
+
+def _blocked(_: int) -> set[int]:
+    return set(map(int, signal.pthread_sigmask(signal.SIG_BLOCK, [])))
+
+
+@pytest.mark.skipif(not hasattr(signal, "pthread_sigmask"), reason="signals as POSIX has them")
+def test_only_the_parent_hears_an_interrupt() -> None:
+    get_reusable_executor().shutdown()  # workers of before may have been started by somebody else
+    before = _blocked(0)
+    assert all(signal.SIGINT in blocked for blocked in each(_blocked, range(8), 2, "listening"))
+    assert _blocked(0) == before
 
 
 def test_progress_is_shown_on_a_terminal_alone(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -132,13 +132,15 @@ class Certificate:
     def _overview(self) -> str:
         inside, outvoted = self.radius >= 0, int(self._outvoted().sum())
         if not inside.any() and not outvoted:
-            return f"none of {len(self):,} predictions is within its bounds, so nothing is certified ({self.threat})"
+            place = "within its bounds" if self.target is None else "at its class"
+            return f"none of {len(self):,} predictions is {place}, so nothing is certified ({self.threat})"
         more = f"{outvoted:,} could be outvoted by empty or refused submodels"
         if not inside.any():
             return f"none of {len(self):,} predictions is certified, and {more} ({self.threat})"
         median = int(np.quantile(self.radius[inside], 0.5, method="lower"))
+        place = "within their bounds" if self.target is None else "at their class"
         text = (
-            f"{inside.sum():,} of {len(self):,} predictions are {'certified' if outvoted else 'within their bounds'}; "
+            f"{inside.sum():,} of {len(self):,} predictions are {'certified' if outvoted else place}; "
             f"at least half of those withstand {self.threat.phrase(median)} ({self.method})"
         )
         return f"{text}; {more}" if outvoted else text
@@ -207,9 +209,22 @@ class Interval:
     def __len__(self) -> int:
         return len(self.lower)
 
-    def summary(self, row: int) -> str:
-        """The interval of one row in words."""
+    def summary(self, row: int | None = None) -> str:
+        """The interval of one row in words, or what all of them together come to.
+
+        Examples
+        --------
+        >>> from poisonproof.threat import Threat
+        >>> ends = Interval(np.array([2.0, 3.0]), np.array([4.0, 9.0]), np.array([3.0, 5.0]), 2, Threat(), "unit cost")
+        >>> print(ends.summary(0))
+        any 2 inserted or deleted training rows leave this prediction within [2, 4]
+        >>> print(ends.summary())
+        any 2 inserted or deleted training rows leave 2 predictions within their ends, half of which are at most 2 apart
+        """
         verb = "leaves" if self.budget == 1 else "leave"
+        if row is None:
+            text = f"{self.threat.phrase(self.budget)} {verb} {len(self):,} predictions within their ends"
+            return f"{text}, half of which are at most {self._usual_width()} apart" if len(self) else text
         ends = f"[{number_text(self.lower[row], ROUND_FLOOR)}, {number_text(self.upper[row], ROUND_CEILING)}]"
         return f"{self.threat.phrase(self.budget)} {verb} this prediction within {ends}"
 
@@ -225,9 +240,13 @@ class Interval:
         return record | {name: _plain(column) for name, column in self._columns().items()}
 
     def to_frame(self) -> Any:  # noqa: ANN401  pandas is not a dependency, so its type cannot be named
-        """A pandas frame, a row per prediction."""
-        constants = {"budget": self.budget, "threat": self.threat.moves, "unit": self.threat.unit}
-        return _pandas_frame(self._columns() | constants)
+        """A pandas frame, a row per prediction; budget, threat, unit and method are columns of it."""
+        constants = {"threat": self.threat.moves, "unit": self.threat.unit, "method": self.method}
+        return _pandas_frame(self._columns() | {"budget": self.budget} | constants)
+
+    def _usual_width(self) -> str:
+        """How far apart the ends of half of the rows are at most."""
+        return number_text(float(np.quantile(self.upper - self.lower, 0.5, method="lower")), ROUND_CEILING)
 
     def _columns(self) -> dict[str, NDArray[Any]]:
         return {"prediction": self.prediction, "lower": self.lower, "upper": self.upper}

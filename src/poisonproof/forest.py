@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 __all__ = ["CertifiedForestRegressor"]
 
 _DEEPEST: Final = 62  # the path to a leaf is a bit for each split, in one signed word
+_MOST_TREES: Final = 10_000_000  # far more than anyone can wait for, and few enough to count
 _WIDEST: Final = float(np.finfo(np.float64).max) / 4  # half the width of declared ranges, at most
 _CHUNK_VOTES: Final = 1 << 20  # so that memory stays bounded
 
@@ -241,8 +242,10 @@ class CertifiedForestRegressor(RegressorMixin, Settled):
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, int | np.integer):
                 raise ParameterTypeError(f"{name}={value!r} must be an integer")
-        if self.n_trees < 1 or self.n_trees % 2 == 0:
-            near = f"{self.n_trees - 1} or {self.n_trees + 1}" if self.n_trees > 1 else "1"
+        if not 1 <= self.n_trees <= _MOST_TREES:
+            raise ParameterError(f"n_trees={self.n_trees} must be from 1 to {_MOST_TREES:,}, and odd; use 31, say")
+        if self.n_trees % 2 == 0:
+            near = f"{self.n_trees - 1} or {self.n_trees + 1}"
             raise ParameterError(f"n_trees={self.n_trees} must be odd so that the median is a vote; use {near}")
         if not 0 <= self.depth <= _DEEPEST:
             raise ParameterError(f"depth={self.depth} must be from 0 to {_DEEPEST}")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from datetime import date, time, timedelta
 from numbers import Real
+from reprlib import repr as shown
 from typing import TYPE_CHECKING, Any, Final, cast
 
 import numpy as np
@@ -17,12 +18,23 @@ from poisonproof.errors import DataError, ParameterError
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["classes_among", "code_of_empty", "codes_of", "one_by_one", "spelling"]
+__all__ = [
+    "ABSENT_TYPES",
+    "check_labels",
+    "check_numbers",
+    "classes_among",
+    "code_of_empty",
+    "codes_of",
+    "is_missing",
+    "one_by_one",
+    "spelling",
+]
 
 _EXACT: Final = 2.0**53  # floats hold every integer below
 _SHOWN: Final = 10
 _TRUTH: Final = {"false": 0, "true": 1}
 _DATES: Final = (date, time, timedelta, np.datetime64, np.timedelta64)
+ABSENT_TYPES: Final = ("NoneType", "NAType", "NaTType")  # None, and what pandas writes for it
 _DATED: Final = ("date", "time", "duration", "period")
 
 
@@ -54,6 +66,27 @@ def one_by_one(labels: ArrayLike) -> NDArray[np.object_]:
     return np.asarray(labels, dtype=object)
 
 
+def check_labels(labels: ArrayLike, name: str) -> None:
+    """An error where a label is missing: None, NaN, or what pandas writes for it."""
+    # As they were given, because an array of text would have a name for what is missing.
+    for row, label in enumerate(_cells(labels, but="biuUSTmM")):
+        if is_missing(label):
+            raise DataError(f"{name}, row {row}: the label is missing; give every row one, or leave the row out")
+
+
+def check_numbers(targets: ArrayLike, name: str) -> None:
+    """An error where a target is text that spells no number."""
+    for row, target in enumerate(_cells(targets, but="biufmM")):
+        if isinstance(target, str) and not _is_float(target):
+            word = shown(str(target))
+            raise DataError(f"{name}, row {row}: {word} is no number; give numbers, or use a classifier for labels")
+
+
+def is_missing(cell: Any) -> bool:  # noqa: ANN401  as above
+    """Whether a cell is None, NaN, or pandas' NA or NaT."""
+    return type(cell).__name__ in ABSENT_TYPES or (isinstance(cell, float | np.floating) and bool(np.isnan(cell)))
+
+
 def classes_among(labels: NDArray[Any], declared: ArrayLike | None) -> NDArray[Any]:
     """The distinct labels, or those declared, ``(n_classes,)``: numbers by size, however spelled, then text."""
     name = "y" if declared is None else "classes="
@@ -69,6 +102,7 @@ def classes_among(labels: NDArray[Any], declared: ArrayLike | None) -> NDArray[A
 
 def codes_of(labels: NDArray[Any], classes: NDArray[Any], name: str, fix: str) -> NDArray[np.int64]:
     """The place of each label among the classes; an error that ends in ``fix`` where one is none of them."""
+    check_labels(labels, name)
     order = np.argsort(classes)
     unknown = ~np.isin(labels, classes)
     if not unknown.any():
@@ -90,6 +124,22 @@ def code_of_empty(empty_value: Any, classes: NDArray[Any]) -> int:  # noqa: ANN4
         allowed = classes.tolist()
         raise ParameterError(f"empty_value={empty_value!r} is not a class; use one of the classes={allowed}")
     return int(np.argmax(classes == label))
+
+
+def _cells(given: ArrayLike, but: str) -> list[Any]:
+    """The cells of a column, each of a type of its own; none where the kind of its array is one of these."""
+    if getattr(getattr(given, "dtype", None), "kind", "O") in but:
+        return []
+    cells = np.asarray(given, dtype=object)
+    return list(cells.ravel().tolist()) if cells.ndim else []
+
+
+def _is_float(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
 
 
 def _dated() -> DataError:

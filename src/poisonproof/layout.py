@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 
 __all__ = ["LAYOUTS", "Layout", "disjoint", "make_layout"]
 
+# Far more than anyone can train, and few enough to lay out.
+_MOST_PARTITIONS: Final = 10_000_000
+_MOST_SPREAD: Final = 1_000
 _SWEEPS: Final = 200  # of swaps that part the repeated blocks of a random layout; a handful does, where swaps can do it
 
 
@@ -80,7 +83,7 @@ def disjoint(n_partitions: int) -> Layout:
     >>> disjoint(3).incidence.toarray().astype(int).tolist()
     [[1, 0, 0], [0, 1, 0], [0, 0, 1]]
     """
-    count = _positive("n_partitions", n_partitions)
+    count = _counted("n_partitions", n_partitions, _MOST_PARTITIONS)
     return Layout("disjoint", sp.csr_array(sp.eye_array(count, dtype=np.bool_)), count)
 
 
@@ -126,7 +129,7 @@ def make_layout(
     """
     if incidence is not None:
         return _custom(incidence, odd=odd)
-    q, d = _positive("n_partitions", n_partitions), _positive("spread", spread)
+    q, d = _counted("n_partitions", n_partitions, _MOST_PARTITIONS), _counted("spread", spread, _MOST_SPREAD)
     if layout not in LAYOUTS:
         raise ParameterError(f"layout={layout!r} is unknown; use one of {', '.join(map(repr, LAYOUTS))}")
     if d == 1:
@@ -136,11 +139,11 @@ def make_layout(
     return _grouped(q, d, layout, odd=odd)
 
 
-def _positive(name: str, value: int) -> int:
+def _counted(name: str, value: int, most: int) -> int:
     if isinstance(value, bool) or not isinstance(value, int | np.integer):
         raise ParameterTypeError(f"{name}={value!r} must be an integer")
-    if value < 1:
-        raise ParameterError(f"{name}={value} must be at least 1")
+    if not 1 <= value <= most:
+        raise ParameterError(f"{name}={value} must be from 1 to {most:,}")
     return int(value)
 
 

@@ -9,6 +9,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from poisonproof.errors import DataError, ParameterError
+from poisonproof.labels import check_labels, check_numbers
 from poisonproof.partition import canonical
 
 if TYPE_CHECKING:
@@ -49,6 +50,10 @@ class Settled(BaseEstimator):
 
     def _checked_table(self, X: ArrayLike, y: ArrayLike, *, numeric: bool) -> tuple[NDArray[np.float64], NDArray[Any]]:
         """The rows to train on, as the package hashes and trains on them, and their targets or labels."""
+        if numeric:
+            check_numbers(y, "y")
+        else:
+            check_labels(y, "y")
         rows, targets = validate_data(self, X, y, dtype=np.float64, ensure_all_finite=False, y_numeric=numeric)
         return canonical(_finite(rows)), canonical(targets) if numeric else targets
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import random
+import signal
 import sys
 import threading
 import warnings
 from collections import Counter
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
 
@@ -20,13 +21,14 @@ from poisonproof.compiled import pass_on
 from poisonproof.errors import ParameterError, ParameterTypeError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Generator, Iterator, Sequence
 
     from numpy.typing import NDArray
 
 __all__ = [
     "Submodel",
     "check_jobs",
+    "deaf_workers",
     "each",
     "fit_submodel",
     "in_fixed_shape",
@@ -206,8 +208,9 @@ def each(function: Callable[[Item], Result], items: Sequence[Item], n_jobs: int 
     size = max(1, -(-len(items) // (_BATCHES_PER_JOB * jobs)))
     batches = [items[start : start + size] for start in range(0, len(items), size)]
     results: list[Result] = []
-    with _progress(doing, len(items)) as advance:
-        for batch in _run(function, batches, jobs, n_jobs):
+    # Closed, so that no process goes on with work whose results nobody waits for.
+    with _progress(doing, len(items)) as advance, closing(_run(function, batches, jobs, n_jobs)) as done:
+        for batch in done:
             results.extend(batch)
             advance(len(batch))
     return results
@@ -226,14 +229,34 @@ def check_jobs(n_jobs: int | None) -> int | None:
 
 def _run(
     function: Callable[[Item], Result], batches: list[Sequence[Item]], jobs: int, n_jobs: int | None
-) -> Iterator[list[Result]]:
+) -> Generator[list[Result], None, None]:
     if jobs == 1 or len(batches) < 2:
         with _alone():
             yield from ([function(item) for item in batch] for batch in batches)
     else:
-        yield from Parallel(n_jobs=n_jobs, return_as="generator")(
-            delayed(_in_one_thread)(function, batch) for batch in batches
-        )
+        with deaf_workers():
+            done = Parallel(n_jobs=n_jobs, return_as="generator")(
+                delayed(_in_one_thread)(function, batch) for batch in batches
+            )
+        with closing(done):
+            yield from done
+
+
+@contextmanager
+def deaf_workers() -> Iterator[None]:
+    """Processes that are started in here hear no Ctrl-C: it interrupts this process alone, which stops them."""
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    from multiprocessing import resource_tracker  # noqa: PLC0415  as POSIX has it
+
+    # What a thread has blocked is handed down to the processes it starts; starting the tracker would lift the block.
+    resource_tracker.ensure_running()
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _in_one_thread(function: Callable[[Item], Result], batch: Sequence[Item]) -> list[Result]:

@@ -70,7 +70,7 @@ def test_certify_is_the_librarys_certify(run: Run, trained: Trained, tmp_path: P
         assert {type(label) for label in record["prediction"]} == {str}
     shown = list(csv.DictReader(io.StringIO(run(*arguments, "--format", "csv").stdout)))
     assert [row["prediction"] for row in shown] == model.predict(rows).tolist()
-    assert "at least half of those withstand" in run(*arguments).stdout
+    assert " predictions are at their class; at least half of those withstand" in run(*arguments).stdout
     run(*arguments, "-o", tmp_path / "proof.json")
     proof = load_certificate(tmp_path / "proof.json")
     assert isinstance(proof, Certificate)
@@ -94,6 +94,8 @@ def test_evaluate_counts_rows_that_stay_at_their_true_class(run: Run, trained: T
     assert result.exit_code == 0
     record = json.loads(result.stdout)
     assert record["certified_accuracy"] == expected
+    assert "within" not in record
+    assert "Right: within" not in run(*arguments).stdout
     assert 0 < expected[2] < expected[0] < 1
     failed = run(*arguments, "--require-radius", 4, "--at-least", 1)
     assert failed.exit_code == 1
@@ -127,7 +129,8 @@ def test_parquet_is_read_like_csv(run: Run, trained: Trained, tmp_path: Path) ->
         ("--threat", "delete", "--max-cost", 2, "--estimator", "naive-bayes", "--set", "var_smoothing=0.1"),
         ("--threat", "delete", "--max-cost", 2, "--rule", "runoff", "--estimator", "ridge", "--set", "alpha=2"),
         ("--model", "neighbors", "--set", "n_neighbors=9"),
-        ("--model", "kernel", "--classes", "01,1,1.0"),
+        ("--model", "kernel", "--classes", "01,1,1.0", "--empty-value", "1.0"),
+        ("--spread", 3, "--layout", "fano", "--classes", "01,1,1.0", "--empty-value", "1"),
         ("--model", "radius", "--classes", "01,1,1.0"),
     ],
 )
@@ -161,6 +164,10 @@ def test_the_digest_of_the_rows_knows_the_labels(run: Run, trained: Trained, tmp
     ("options", "fragments"),
     [
         (("--classes", "01,1"), ("contains '1.0'", "not one of the classes", "add it to classes=")),
+        (("--classes", "1,,01"), ("--classes 1,,01 holds a class without a name", "between single commas")),
+        (("--empty-value", "1"), ("empty_value='1' needs declared classes",)),
+        (("--classes", "01,1,1.0", "--empty-value", "7"), ("empty_value='7' is not a class",)),
+        (("--model", "neighbors", "--empty-value", "1"), ("--model neighbors for classification has no use",)),
         (("--classes", "1"), ("classes= declares one class", "at least 2")),
         (("--log-target",), ("a class has no log", "leave --log-target")),
         (("--model", "forest"), ("--model forest is not for classification", "ensemble")),

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import csv
+import gzip
 import io
 import json
+import os
+from threading import Thread
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
 
-from poisonproof import CertifiedRegressor, load_certificate
+from poisonproof import CertifiedRegressor, layout, load_certificate
 from poisonproof.certificate import Certificate, Interval
 from poisonproof.cli.deployed import Deployed
-from poisonproof.cli.models import MODELS
-from poisonproof.schema import Numeric, Schema, Target
+from poisonproof.cli.models import LAYOUTS, MODELS
+from poisonproof.schema import Category, Numeric, Schema, Target
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -69,6 +72,8 @@ def test_budgets_give_intervals(run: Run, folder: Path, reference: Any, tmp_path
     assert isinstance(band, Interval)
     np.testing.assert_array_equal(band.lower, expected.lower)
     np.testing.assert_array_equal(band.upper, expected.upper)
+    shown = run("certify", folder / "plain.poisonproof", folder / "rows.csv", "--budget", 2).stdout
+    assert f"{expected.summary()} ({expected.method})." in shown
 
 
 def test_a_transformed_target_is_certified_in_its_own_units(
@@ -146,6 +151,7 @@ def test_every_format_says_the_same(run: Run, folder: Path, tmp_path: Path) -> N
     assert [int(row["radius"]) for row in rows] == record["radius"]
     assert [float(row["prediction"]) for row in rows] == record["prediction"]
     assert {row["threat"] for row in rows} == {"insert+delete"}
+    assert {row["method"] for row in rows} == {record["method"]}
     lines = run(*arguments, "--format", "md").stdout.splitlines()
     assert lines[0].startswith("| row | prediction |")
     assert [int(line.split("|")[5]) for line in lines[2:102]] == record["radius"]
@@ -168,6 +174,52 @@ def test_parquet_is_read_like_csv(run: Run, folder: Path, tmp_path: Path) -> Non
         for path in (folder / "rows.csv", tmp_path / "rows.parquet")
     ]
     assert results[0] == results[1]
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="pipes as POSIX has them")
+def test_tables_are_read_from_pipes_and_compressed(run: Run, folder: Path, tmp_path: Path) -> None:
+    arguments = ("--within", 0.2, "--format", "csv")
+    expected = run("certify", folder / "plain.poisonproof", folder / "rows.csv", *arguments).stdout
+    content = (folder / "rows.csv").read_bytes()
+    (tmp_path / "rows.csv.gz").write_bytes(gzip.compress(content))
+    assert run("certify", folder / "plain.poisonproof", tmp_path / "rows.csv.gz", *arguments).stdout == expected
+    os.mkfifo(tmp_path / "pipe")
+    writer = Thread(target=(tmp_path / "pipe").write_bytes, args=(content,))
+    writer.start()
+    # Twice, as tune reads its rows once to propose a schema and once by it.
+    for _ in range(2):
+        assert run("certify", folder / "plain.poisonproof", tmp_path / "pipe", *arguments).stdout == expected
+    writer.join()
+
+
+def test_blank_lines_at_the_end_are_no_rows(run: Run, folder: Path, tmp_path: Path) -> None:
+    content = (folder / "rows.csv").read_text()
+    commas = "," * content.splitlines()[0].count(",")
+    (tmp_path / "rows.csv").write_text(f"{content}\n{commas}\n\n")
+    arguments = ("--within", 0.2, "--format", "csv")
+    whole, blank = (
+        run("certify", folder / "plain.poisonproof", each / "rows.csv", *arguments).stdout
+        for each in (folder, tmp_path)
+    )
+    assert blank == whole
+
+
+def test_a_category_that_nobody_declared_is_said(
+    run: Run, folder: Path, table: Rows, tmp_path: Path, write: Write
+) -> None:
+    schema = Schema([Numeric("carat", 0, 5), Category("cut", ["Ideal", "Fair"])], Target("price"))
+    schema.to_toml(tmp_path / "schema.toml")
+    options = ("--schema", tmp_path / "schema.toml", "--partitions", 5, "-o", tmp_path / "m")
+    assert run("fit", folder / "train.csv", *options).exit_code == 0
+    cuts = ["Ideal", "Fair", "Atlantis", "Ideal", "Eden"]
+    write(tmp_path / "rows.csv", [row | {"cut": cut} for row, cut in zip(table[:5], cuts, strict=True)])
+    which = "'Atlantis' in row 2 and 1 more row"
+    said = f"Warning: column 'cut': {which} is no declared category, and is read as none of them.\n"
+    for arguments in (("certify", "--within", 0.2), ("evaluate",)):
+        command, *more = arguments
+        assert run(command, tmp_path / "m", tmp_path / "rows.csv", *more).stderr == said
+    write(tmp_path / "rows.csv", [row | {"cut": "Fair"} for row in table[:5]])
+    assert run("evaluate", tmp_path / "m", tmp_path / "rows.csv").stderr == ""
 
 
 def test_evaluate_counts_radii(run: Run, folder: Path, reference: Any) -> None:
@@ -194,6 +246,29 @@ def test_evaluate_counts_radii(run: Run, folder: Path, reference: Any) -> None:
     )
     expected = model.certify(X, prices - 500, prices + 500).radius
     assert json.loads(absolute.stdout)["certified_accuracy"][0] == float(np.mean(expected >= 0))
+
+
+def test_evaluate_says_within_what(run: Run, folder: Path) -> None:
+    arguments = ("evaluate", folder / "plain.poisonproof", folder / "rows.csv", "--radii", "0,2")
+    for more, note, within, relative in (
+        ((), "Right: within 15% of price.", 0.15, True),
+        (("--within", "7.5%"), "Right: within 7.5% of price.", 0.075, True),
+        (("--within", 3, "--absolute"), "Right: within 3 of price.", 3, False),
+    ):
+        assert note in run(*arguments, *more).stdout
+        record = json.loads(run(*arguments, *more, "--format", "json").stdout)
+        assert (record["within"], record["relative"], record["target"]) == (within, relative, "price")
+        rows = list(csv.DictReader(io.StringIO(run(*arguments, *more, "--format", "csv").stdout)))
+        assert [float(row["certified accuracy"]) for row in rows] == record["certified_accuracy"]
+        for row in rows:
+            assert (row["threat"], row["unit"], row["method"]) == ("insert+delete", "row", record["method"])
+            assert (float(row["within"]), row["target"]) == (within, "price")
+
+
+def test_a_percentage_is_a_share(run: Run, folder: Path) -> None:
+    for command in ("certify", "evaluate"):
+        arguments = (command, folder / "plain.poisonproof", folder / "rows.csv", "--format", "json", "--within")
+        assert run(*arguments, "20%").stdout == run(*arguments, 0.2).stdout
 
 
 def test_evaluate_takes_several_trials(run: Run, folder: Path) -> None:
@@ -257,6 +332,29 @@ def test_fit_reports_and_writes_what_was_asked(run: Run, folder: Path, tmp_path:
     assert max(proof["radius"]) > 25, "more than one deletion is needed to move a submodel"
 
 
+def test_overlap_and_the_declared_constant_can_be_asked_for(run: Run, folder: Path, tmp_path: Path) -> None:
+    def fit(schema: str, *options: Any) -> Any:
+        result = run("fit", folder / "train.csv", "--schema", folder / schema, *options, "-o", tmp_path / "m")
+        assert result.exit_code == 0, result.output
+        return Deployed.open(tmp_path / "m")
+
+    options = ("--partitions", 9, "--spread", 4, "--layout", "plane", "--empty-value")
+    plain, logs = fit("plain.toml", *options, 3000).model, fit("schema.toml", *options, 3000).model
+    for model in (plain, logs):
+        assert (model.spread, model.layout, model.layout_.name, model.layout_.spread) == (4, "plane", "plane", 4)
+    assert plain.empty_value == 3000
+    assert logs.empty_value == pytest.approx(np.log(3000))
+    for kind in ("radius", "kernel", "forest"):
+        assert fit("schema.toml", "--model", kind, "--empty-value", "1e3").model.empty_value == pytest.approx(
+            np.log(1e3)
+        )
+    assert fit("schema.toml", "--partitions", 5).model.empty_value == 0
+
+
+def test_the_layouts_on_offer_are_those_there_are() -> None:
+    assert layout.LAYOUTS == LAYOUTS
+
+
 @pytest.mark.parametrize("kind", [kind for kind in MODELS if kind != "ensemble"])
 def test_every_kind_of_model_certifies_tables(kind: str, run: Run, folder: Path, table: Rows, tmp_path: Path) -> None:
     # Scaled features, as models that measure distances or cut declared ranges need them.
@@ -295,7 +393,15 @@ def test_schema_proposes_what_fit_takes(run: Run, folder: Path, tmp_path: Path) 
     arguments = ("schema", folder / "train.csv", "--target", "price", "--log-target", "-o", path)
     record = json.loads(run(*arguments, "--format", "json").stdout)
     assert {column["name"] for column in record["columns"]} >= {"carat", "cut", "color", "clarity"}
-    assert "read and correct it" in run(*arguments).stdout
+    proposed = path.read_text()
+    refused = run(*arguments)
+    assert refused.exit_code == 2
+    assert f"{path} exists, and may hold corrections; name another with -o, or give --force" in refused.stderr
+    path.write_text("corrected")
+    assert run(*arguments).exit_code == 2
+    assert path.read_text() == "corrected"
+    assert "read and correct it" in run(*arguments, "--force").stdout
+    assert path.read_text() == proposed
     assert run("fit", folder / "train.csv", "--schema", path, "--partitions", 5, "-o", tmp_path / "m").exit_code == 0
     assert Deployed.open(tmp_path / "m").target.transform == "log"
 

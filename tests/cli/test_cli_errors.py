@@ -39,11 +39,20 @@ def check(result: Result, *fragments: str) -> None:
     ("arguments", "fragments"),
     [
         (("--partitions", 150), ("150 must be odd", "149 or 151")),
-        (("--partitions", 0), ("0 must be at least 1",)),
-        (("--partitions", -3), ("-3 must be at least 1",)),
+        (("--partitions", 0), ("0 must be from 1 to 10,000,000",)),
+        (("--partitions", -3), ("-3 must be from 1 to 10,000,000",)),
+        (("--partitions", 10**20 - 1), ("n_partitions=99999999999999999999 must be from 1 to 10,000,000",)),
+        (("--model", "forest", "--set", "n_trees=99999999999999999999"), ("n_trees=99999999999999999999 must be",)),
         (("--max-cost", 2), ("max_cost", "insert+delete", "threat='delete'")),
         (("--max-cost", 2, "--threat", "delete", "--source-column", "cut"), ("counts rows", "max_cost=1")),
         (("--max-cost", 0), ("max_cost=0 must be from 1",)),
+        (("--spread", 5), ("spread=5 is not one that layout='triples' has; use spread=4 or 6 or 7",)),
+        (("--spread", 0, "--layout", "paired"), ("spread=0 must be from 1 to 1,000",)),
+        (("--layout", "fano"), ("--layout fano says how blocks are shared; give a --spread above 1 too",)),
+        (("--model", "neighbors", "--spread", 4), ("--model neighbors has no use for --spread",)),
+        (("--empty-value", "much"), ("--empty-value much must be a finite number that has a log", "'price'")),
+        (("--empty-value", -3), ("--empty-value -3 must be a finite number that has a log, in the units of 'price'",)),
+        (("--jobs", 0), ("--jobs 0 must be at least 1, or -1 for all processors",)),
         (("--key", -1), ("key=-1 must be at least 0",)),
         (("--target", "prize"), ("'prize' is missing", "did you mean 'price'?")),
         (("--source-column", "colour"), ("'colour' is missing", "did you mean 'color'?")),
@@ -145,6 +154,9 @@ def test_tables_that_cannot_be_read(run: Run, folder: Path, table: Rows, tmp_pat
     check(fit("void.csv"), "void.csv cannot be read as CSV, with commas and in UTF-8")
     (tmp_path / "header.csv").write_text("carat,x,cut,price\n")
     check(fit("header.csv"), "header.csv has no rows; at least one is needed")
+    for mark, said in ((";", "';'"), ("\t", "tabs")):
+        (tmp_path / "marks.csv").write_text(f"carat{mark}x{mark}price\n1{mark}2{mark}3\n")
+        check(fit("marks.csv"), f"marks.csv seems to be separated by {said}; write it with commas")
     (tmp_path / "junk.csv").write_bytes(bytes(range(256)) * 4)
     check(fit("junk.csv"))
     write(tmp_path / "short.csv", [{name: row[name] for name in row if name != "carat"} for row in table[:9]])
@@ -194,6 +206,12 @@ def test_schemas_that_cannot_be_used(run: Run, folder: Path, tmp_path: Path) -> 
     (tmp_path / "aimless.toml").write_text(text[text.index("[[columns]]") :])
     check(fit("aimless.toml"), "declares no target; name the column to predict with --target")
     check(run("schema", folder / "train.csv", "--log-target"), "--log-target needs --target")
+    check(
+        run("schema", folder / "train.csv", "-o", tmp_path / "no" / "s.toml"), "cannot be written: there is no folder"
+    )
+    (tmp_path / "rows.csv").write_text("x,price\n1,2.5\n3,NA\n4,5.5\n")
+    log = ("--target", "price", "--log-target", "-o", tmp_path / "log.toml")
+    check(run("schema", tmp_path / "rows.csv", *log), "'NA' in row 1, so it has no log")
     check(run("schema", folder / "train.csv", "--target", "prize", "-o", tmp_path / "s"), "did you mean 'price'?")
 
 

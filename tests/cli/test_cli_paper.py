@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 import sys
 from typing import TYPE_CHECKING, Any
@@ -53,6 +55,17 @@ def test_a_radius_that_cannot_be_reached_is_none_of_the_rows(tmp_path: Path) -> 
     figures = {figure["radius"]: figure for figure in json.loads(result.stdout)["figures"]}
     assert figures[50]["certified accuracy"] == 0
     assert figures[50]["published"] >= 0
+    assert {figure["threat"] for figure in figures.values()} == {"insert+delete"}
+    text = paper("weather", *options, "--data-dir", tmp_path, "--out", tmp_path / "out", "--format", "csv").stdout
+    assert {row["threat"] for row in csv.DictReader(io.StringIO(text))} == {"insert+delete"}
+
+
+def test_settings_without_a_published_figure_are_said_to_have_none(tmp_path: Path) -> None:
+    result = made_up(tmp_path, "--methods", "PCR")
+    assert result.exit_code == 0, result.output
+    assert "The paper has no figures for these settings; all radii are in results/curves.csv" in result.stdout
+    assert (tmp_path / "out" / "results" / "curves.csv").exists()
+    assert "has no figures" not in made_up(tmp_path, "--methods", "baseline").stdout
 
 
 @pytest.mark.parametrize(
@@ -63,6 +76,8 @@ def test_a_radius_that_cannot_be_reached_is_none_of_the_rows(tmp_path: Path) -> 
         (("diamonds", "--methods", "DPA"), "there is no method 'DPA'"),
         (("diamonds", "--q", "4"), "n_partitions=4 must be odd"),
         (("diamonds", "--q", "many"), "'many' must be whole numbers"),
+        (("diamonds", "--jobs", "0"), "--jobs 0 must be at least 1, or -1 for all processors"),
+        (("diamonds", "--jobs", "-5"), "--jobs -5 must be at least 1, or -1 for all processors"),
         (("diamonds", "--trials", "0"), "trials=0 must be at least 1"),
         (("--from", "absent.json"), "absent.json cannot be read"),
     ],

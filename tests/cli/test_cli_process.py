@@ -7,7 +7,7 @@ import os
 import signal
 import subprocess
 import sys
-from time import sleep
+from time import monotonic, sleep
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -20,6 +20,8 @@ pytest.importorskip("polars", reason="tables need the io extra")
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="signals and terminals as POSIX has them")
 
 MAIN = "from poisonproof.cli.app import main; main()"
+# Trees that learn so little that each has something to do: half a second for a submodel, and there are many.
+ENDLESS = ("--estimator", "boosted-trees", "--set", "n_estimators=100000", "--set", "learning_rate=1e-6")
 # Reading the table is announced, so that a test can interrupt what comes after it.
 ANNOUNCING = """
 import sys
@@ -119,7 +121,7 @@ def test_an_interrupt_is_one_line_and_leaves_nothing(folder: Path, tmp_path: Pat
 
 @pytest.mark.parametrize("seconds", [0.5, 1.5])
 def test_an_interrupt_in_compiled_code_is_one_too(seconds: float, folder: Path, tmp_path: Path) -> None:
-    settings = ("--estimator", "boosted-trees", "--set", "n_estimators=1000000", "--partitions", 41, "--jobs", 1)
+    settings = (*ENDLESS, "--partitions", 41, "--jobs", 1)
     before = f"{ANNOUNCING}\nimport poisonproof.learners.boosted_trees\n"
     arguments = ("fit", folder / "train.csv", "--schema", folder / "schema.toml", "-o", tmp_path / "m", *settings)
     process = start(*arguments, before=before)
@@ -130,6 +132,49 @@ def test_an_interrupt_in_compiled_code_is_one_too(seconds: float, folder: Path, 
     out, err = process.communicate(timeout=60)
     assert (process.returncode, out, err) == (130, b"", b"Interrupted.\n")
     assert not (tmp_path / "m").exists()
+
+
+@pytest.mark.parametrize("seconds", [0.0, 0.4, 1.2])
+def test_an_interrupt_is_one_line_from_all_processes(seconds: float, folder: Path, tmp_path: Path) -> None:
+    settings = (*ENDLESS, "--partitions", 41, "--jobs", 2)
+    arguments = ("fit", folder / "train.csv", "--schema", folder / "schema.toml", "-o", tmp_path / "m", *settings)
+    before = f"import os; os.setsid(){ANNOUNCING}\nimport poisonproof.learners.boosted_trees\n"
+    process = start(*arguments, before=before)
+    assert process.stderr is not None
+    assert process.stderr.readline() == b"ready\n"
+    sleep(seconds)
+    os.killpg(process.pid, signal.SIGINT)  # as a terminal does
+    out, err = process.communicate(timeout=60)
+    assert (process.returncode, out, err) == (130, b"", b"Interrupted.\n")
+    patience = monotonic() + 20
+    while _is_alive(process.pid) and monotonic() < patience:
+        sleep(0.05)
+    assert not _is_alive(process.pid), "a process goes on"
+
+
+def _is_alive(group: int) -> bool:
+    """Whether any process of a group is left."""
+    try:
+        os.killpg(group, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+@pytest.mark.parametrize("closed", [(1,), (2,), (1, 2), (0, 1, 2)])
+def test_closed_streams_leave_the_exit_code_as_it_is(closed: tuple[int, ...], folder: Path, tmp_path: Path) -> None:
+    restart = "os.execv(sys.executable, [sys.executable, *sys.argv[1:]])"
+    closing = f"import os, sys; [os.close(number) for number in {closed}]; {restart}"
+    evaluate = ("evaluate", folder / "plain.poisonproof", folder / "rows.csv")
+    gate = ("--require-radius", 6, "--at-least", 1)
+    output = ("-o", tmp_path / "out.json", "--within", "15%")
+    for arguments, code in (((*evaluate, *output), 0), ((*evaluate, *gate), 1), (("evaluate", "absent", "x"), 2)):
+        command = [sys.executable, "-c", closing, "-c", MAIN, *map(str, arguments)]
+        ended = subprocess.run(command, capture_output=True, timeout=60, check=False)  # noqa: S603  our own command
+        assert ended.returncode == code, ended.stderr
+        assert b"Traceback" not in ended.stdout + ended.stderr
+        assert bool(ended.stderr) == (code > 0 and 2 not in closed)
+    assert json.loads((tmp_path / "out.json").read_text())["kind"] == "evaluation"
 
 
 def test_progress_goes_to_a_terminal_on_stderr_and_nowhere_else(folder: Path, tmp_path: Path) -> None:

@@ -252,11 +252,11 @@ def test_few_trusted_rows_for_many_are_said_to_be_rough(model: str, tune: Run) -
     [
         (("--radius", 1), "--within is missing; say how far"),
         (("--radius", 1, "--within", "much"), "'much' must be a share, such as 0.15 or 15%"),
-        (("--radius", 1, "--within", "-5%"), "within=-0.05"),
+        (("--radius", 1, "--within", "-5%"), "--within -0.05 must be a finite number of at least 0"),
         (("--radius", -1, "--within", 0.1), "--radius -1 must be at least 0"),
         (("--within", 0.1), "Missing option '--radius'"),
         ((*LOG, "--train-rows", 499), "--train-rows 499 must be at least the 500 trusted rows"),
-        ((*LOG, "--folds", 1), "n_folds=1 must be at least 2"),
+        ((*LOG, "--folds", 1), "--folds 1 must be at least 2"),
         ((*LOG, "--folds", 501), "500 trusted rows cannot be cut into 501 folds"),
         ((*LOG, "--model", "oracle"), "'oracle' is not one of"),
         ((*LOG, "--estimator", "oracle"), "'oracle' is not one of"),
@@ -266,8 +266,15 @@ def test_few_trusted_rows_for_many_are_said_to_be_rough(model: str, tune: Run) -
         (("--radius", 1, "--task", "classification", "--log-target"), "a class has no log"),
         (("--radius", 1, "--task", "classification", "--model", "forest"), "--model forest is not for classification"),
         ((*LOG, "--set", "alfa=1"), "has no setting 'alfa'"),
-        ((*LOG, "--max-trials", 0), "max_trials=0 must be at least 1"),
-        ((*LOG, "--timeout", 0), "timeout=0 must be above 0"),
+        ((*LOG, "--max-trials", 0), "--max-trials 0 must be at least 1"),
+        ((*LOG, "--seed", -1), "--seed -1 must be at least 0"),
+        (("--radius", 1, "--within", "inf"), "--within inf must be a finite number of at least 0"),
+        ((*LOG, "--jobs", 0), "--jobs 0 must be at least 1, or -1 for all processors"),
+        (
+            ("--radius", 1, "--task", "classification", "--classes", "a,,b"),
+            "--classes a,,b holds a class without a name",
+        ),
+        ((*LOG, "--timeout", 0), "--timeout 0 must be above 0"),
         ((*LOG, "--target", "prize"), "did you mean 'price'?"),
         ((*LOG, "--preset", "ours"), "'ours' is not 'paper'"),
         ((*LOG, "--preset", "paper", "--estimator", "kernel-ridge"), "no ranges were published for KernelRidge"),
@@ -282,6 +289,50 @@ def test_what_cannot_be_asked_is_said_in_one_sentence(
     assert "Traceback" not in result.stderr
     assert result.stdout == ""
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        ("--within", "-5%"),
+        ("--folds", 1),
+        ("--folds", 501),
+        ("--max-trials", 0),
+        ("--seed", -1),
+        ("--timeout", 0),
+        ("--train-rows", 499),
+        ("--estimator", "logistic"),
+    ],
+)
+def test_nothing_is_proposed_for_what_cannot_be_asked(wrong: tuple[Any, ...], tune: Run, tmp_path: Path) -> None:
+    result = tune(*LOG, "--target", "price", *wrong, schema=None)
+    assert result.exit_code == 2
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_full_disk_is_said_with_what_is_kept(tune: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from optuna.storages.journal import JournalFileBackend  # noqa: PLC0415  optional
+
+    append, withstood, tried = JournalFileBackend.append_logs, HoldOut.withstood, []
+
+    def counted(*given: Any, **more: Any) -> Any:
+        tried.append(True)
+        return withstood(*given, **more)
+
+    def full(*given: Any) -> None:
+        if len(tried) > 2:
+            raise OSError(28, "No space left on device")
+        append(*given)
+
+    monkeypatch.setattr(HoldOut, "withstood", counted)
+    monkeypatch.setattr(JournalFileBackend, "append_logs", full)
+    arguments = ("--radius", 2, "--within", 0.2, "--model", "neighbors", "--max-trials", 6, "--format", "json")
+    result = tune(*arguments)
+    assert result.exit_code == 2
+    journal = tmp_path / "out" / "trials.journal"
+    assert f"{journal}: No space left on device; 2 of 6 trials are kept in {tmp_path / 'out'}" in result.stderr
+    monkeypatch.undo()
+    assert len(answer(tune(*arguments))["trials"]) == 6
 
 
 def test_without_schema_and_target_nothing_can_be_proposed(tune: Run) -> None:

@@ -98,6 +98,22 @@ def test_whole_numbers_get_whole_ranges() -> None:
     assert propose_schema({"year": years}).columns == (Numeric("year", 2017, 2021, fill=2020, indicator=True),)
 
 
+def test_numbers_with_a_text_among_them_are_left_out_by_that_text() -> None:
+    table = {
+        "width": ["1.5", "2.5", "NA", None, "4", "?"],
+        "length": [1.5, 2.5, "1,234.5", 3.5, 4, 5],
+        "model": ["3", "5", "i3", "i5", "x", "3"],
+        "paid": [True, "1", False, True, "no", False],
+        "x": [1, 2, 4, 8, 16, 32],
+    }
+    with pytest.warns(UserWarning, match="left out") as caught:
+        schema = propose_schema(table)
+    assert schema.column_names == ["model", "paid", "x"]
+    said = str(caught[0].message)
+    assert "'width' (numbers, but for 'NA' in row 2 and 1 more row; blank such cells or correct them)" in said
+    assert "'length' (numbers, but for '1,234.5' in row 2; blank such cells or correct them)" in said
+
+
 def test_texts_that_name_almost_every_row_are_left_out() -> None:
     texts = [*map(str, range(99)), "98"]
     with pytest.warns(UserWarning, match="almost every row"):
@@ -127,6 +143,16 @@ def test_many_categories_are_cut_or_refused() -> None:
         (lambda: propose_schema({"y": [1, 2]}, "y"), SchemaError, "the target is the only one"),
         (lambda: propose_schema({"y": [1, 1]}), SchemaError, r"no column can be declared: 'y' \(constant\)"),
         (lambda: propose_schema({"y": [1, 2]}, 3), SchemaError, "name=3 must be"),  # type: ignore[arg-type]
+        (
+            lambda: propose_schema({"x": [1, 2, 4], "y": ["1.5", "NA", "3"]}, "y", target_transform="log"),
+            SchemaError,
+            "target 'y' holds numbers, but for 'NA' in row 1, so it has no log; correct such cells",
+        ),
+        (
+            lambda: propose_schema({"x": [1, 2, 4], "y": ["a", "b", "c"]}, "y", target_transform="log"),
+            SchemaError,
+            "column 'y', row 0: 'a' is of type str; numbers are expected",
+        ),
         (lambda: propose_schema(np.zeros((2, 2))), SchemaError, "a ndarray has no named columns"),
         (lambda: propose_schema({}), SchemaError, "a dict has no named columns"),
         (lambda: propose_schema({"x": [1, math.inf]}), SchemaError, "an infinite number"),

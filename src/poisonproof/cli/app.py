@@ -12,7 +12,7 @@ from difflib import get_close_matches
 from importlib import import_module
 from threading import Timer, current_thread, main_thread
 from traceback import format_exc
-from typing import TYPE_CHECKING, Any, Final, NoReturn
+from typing import TYPE_CHECKING, Any, Final, NoReturn, TextIO
 
 import click
 
@@ -29,6 +29,7 @@ INTERRUPTED: Final = 130  # 128 + SIGINT, as shells count
 PIPE_CLOSED: Final = 141  # 128 + SIGPIPE
 FAULT: Final = 70  # as sysexits.h calls a fault of the program's own; 1 means that a gate failed
 
+_COMPILED: Final = ("numba.core.serialize", "llvmlite.binding.executionengine")  # whose callbacks lose exceptions
 _PATIENCE: Final = 0.02  # seconds until an interrupt at a bad moment comes again
 
 _COMMANDS: Final = {
@@ -123,10 +124,23 @@ def _ending_quietly(ctx: click.Context) -> Iterator[None]:
 
 
 def _prepare_streams() -> None:
-    """Write what an old terminal's encoding lacks as question marks, and go on."""
+    """Write what an old terminal's encoding lacks as question marks, and what has no reader nowhere, and go on."""
+    for number, name in ((1, "stdout"), (2, "stderr")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, _sink(number))
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")
+
+
+def _sink(number: int) -> TextIO:
+    """A stream to nowhere on a descriptor that was closed, which else the next file opened would get, and its text."""
+    sink = os.open(os.devnull, os.O_WRONLY)
+    if sink != number:
+        os.dup2(sink, number)
+        os.close(sink)
+    os.set_inheritable(number, True)
+    return open(number, "w", encoding="utf-8", closefd=False)
 
 
 @contextmanager
@@ -146,7 +160,7 @@ def _careful_interrupts() -> Iterator[None]:
 def _interrupt(number: int, frame: FrameType | None) -> None:
     """Stop, but not while compiled code hands over its result: there an interrupt would be lost, or end in a crash."""
     while frame is not None:
-        if frame.f_globals.get("__name__") == "numba.core.serialize":
+        if frame.f_globals.get("__name__") in _COMPILED:
             again = Timer(_PATIENCE, signal.raise_signal, (number,))
             again.daemon = True
             again.start()

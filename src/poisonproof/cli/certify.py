@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from poisonproof.cli.options import SHARE
 from poisonproof.cli.report import Report, check_output, output_options
 from poisonproof.errors import ParameterError
 
@@ -27,7 +28,9 @@ _ONE_WAY = "one of --lower/--upper, --within and --budget is needed; given: {}"
 @click.argument("rows", type=click.Path(path_type=Path))
 @click.option("--lower", metavar="COLUMN|NUMBER", help="Least allowed prediction.")
 @click.option("--upper", metavar="COLUMN|NUMBER", help="Greatest allowed prediction.")
-@click.option("--within", type=float, help="Allowed distance from the prediction, as a share of it.")
+@click.option(
+    "--within", type=SHARE, help="Allowed distance from the prediction, as a share of it, such as 0.15 or 15%."
+)
 @click.option("--target", metavar="COLUMN", help="With --within: the distance from this column's values instead.")
 @click.option("--absolute", is_flag=True, help="With --within: a distance in the target's units, not a share.")
 @click.option("--class", "wanted", metavar="COLUMN", help="Classes to certify.  [default: the predicted ones]")
@@ -84,14 +87,14 @@ def _class_proof(deployed: Deployed, rows: Path, asked: dict[str, Any], ways: li
         raise ParameterError(f"{ways[0]} is about numbers, and this model predicts classes; leave it out")
     wanted = asked["wanted"]
     frame = read_table(rows, deployed.schema.column_types | ({wanted: str} if wanted else {}))
-    return deployed.certify_classes(deployed.schema.transform(frame), labels_in(frame, wanted) if wanted else None)
+    return deployed.certify_classes(deployed.encode(frame), labels_in(frame, wanted) if wanted else None)
 
 
 def _proof(deployed: Deployed, frame: Any, asked: dict[str, Any]) -> Certificate | Interval:  # noqa: ANN401
     from poisonproof.cli.deployed import around_truth  # noqa: PLC0415  a fast --help
     from poisonproof.cli.tables import numbers_in  # noqa: PLC0415
 
-    X = deployed.schema.transform(frame)
+    X = deployed.encode(frame)
     if asked["budget"] is not None:
         return deployed.interval(X, asked["budget"])
     if asked["within"] is None:
@@ -133,6 +136,6 @@ def _report(proof: Certificate | Interval) -> Report:
     names = ("prediction", "lower", "upper", "target", "radius", "attack", "exact", "unbreakable")
     columns = {"row": list(range(len(proof)))} | {name: document[name] for name in names if name in document}
     constants = {name: [document[name]] * len(proof) for name in ("budget", "threat", "unit") if name in document}
-    if isinstance(proof, Certificate):
-        return Report(columns | constants, document, [f"{proof.summary()}."])
-    return Report(columns | constants, document, [f"Row 0: {proof.summary(0)} ({proof.method})."])
+    method = "" if isinstance(proof, Certificate) else f" ({proof.method})"
+    notes = [f"{proof.summary()}{method}."]
+    return Report(columns | constants, document, notes, repeated={"method": document["method"]})

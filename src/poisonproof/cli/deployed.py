@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
@@ -10,6 +11,9 @@ from sklearn.base import is_classifier
 
 from poisonproof.certificate import Certificate, Interval, bounds_of
 from poisonproof.errors import FileError
+from poisonproof.schema import Category
+from poisonproof.schema.cells import row_phrase, shown
+from poisonproof.schema.tables import columns_of
 from poisonproof.store import open_model
 
 if TYPE_CHECKING:
@@ -61,6 +65,14 @@ class Deployed:
         """Whether the model predicts classes."""
         return bool(is_classifier(self.model))
 
+    def encode(self, frame: Any) -> NDArray[np.float64]:  # noqa: ANN401  a polars frame
+        """The features ``(n_rows, n_features)`` of a table's rows; what the encoding passes over is said."""
+        X = self.schema.transform(frame)
+        for column in self.schema.columns:
+            if isinstance(column, Category) and column.unknown == "zero":
+                _warn_of_undeclared(column, *columns_of(frame, [column.name]))
+        return X
+
     def certify_classes(self, X: NDArray[np.float64], classes: NDArray[Any] | None) -> Certificate:
         """How many modifications leave each prediction at these classes; None: at the predicted ones."""
         proof: Certificate = self.model.certify(X, classes)
@@ -100,6 +112,14 @@ class Deployed:
 
     def _in_units(self, proof: Certificate, low: NDArray[np.float64], high: NDArray[np.float64]) -> Certificate:
         return replace(proof, prediction=self.target.decode(proof.prediction), lower=low, upper=high)
+
+
+def _warn_of_undeclared(column: Category, values: NDArray[Any]) -> None:
+    unknown = column.undeclared(values)
+    if unknown.any():
+        cell = f"{shown(values.tolist()[int(unknown.argmax())])} in {row_phrase(unknown)}"
+        text = f"column {column.name!r}: {cell} is no declared category, and is read as none of them."
+        warnings.warn(text, UserWarning, stacklevel=2)
 
 
 def around_truth(

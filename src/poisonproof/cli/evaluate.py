@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
+from poisonproof.cli.options import SHARE
 from poisonproof.cli.report import DOCUMENT_VERSION, Report, check_output, output_options
 from poisonproof.errors import ParameterError
 
@@ -37,7 +38,9 @@ def _radii(ctx: click.Context, param: click.Parameter, value: str) -> tuple[int,
 @click.argument("model", type=click.Path(path_type=Path))
 @click.argument("rows", nargs=-1, required=True, type=click.Path(path_type=Path))
 @click.option("--radii", callback=_radii, default="0,1,5,10,25,50,100", show_default=True, help="Radii to ask for.")
-@click.option("--within", type=float, help="Allowed error, as a share of the target.  [default: 0.15]")
+@click.option(
+    "--within", type=SHARE, help="Allowed error, as a share of the target, such as 0.15 or 15%.  [default: 15%]"
+)
 @click.option("--absolute", is_flag=True, help="--within is in the target's units, not a share.")
 @click.option("--target", metavar="COLUMN", help="Column of the true values.  [default: the model's target]")
 @click.option("--require-radius", type=int, metavar="RADIUS", help="Gate: exit with 1 unless enough rows reach this.")
@@ -69,7 +72,8 @@ def command(
     _check_gate(require_radius, at_least)
     check_output(form, output)
     deployed = Deployed.open(model, trust)
-    trials = [_certified(deployed, path, target, within, relative=not absolute) for path in rows]
+    asked = _question(deployed, target, within, relative=not absolute)
+    trials = [_certified(deployed, path, asked) for path in rows]
     accuracy = certified_accuracy(trials, radii)
     gate = None
     if require_radius is not None:
@@ -79,7 +83,7 @@ def command(
             "reached": certified_accuracy(trials, [require_radius]).at(require_radius),
             "passed": _passes(trials, require_radius, at_least or 0.0),
         }
-    _report(accuracy, gate).emit(form, output)
+    _report(accuracy, asked, gate).emit(form, output)
     if gate is None or gate["passed"]:
         return 0
     click.echo(
@@ -104,29 +108,51 @@ def _passes(trials: list[Certificate], radius: int, at_least: float) -> bool:
     return sum(shares) >= len(trials) * Fraction(str(at_least))
 
 
-def _certified(
-    deployed: Deployed, path: Path, target: str | None, within: float | None, *, relative: bool
-) -> Certificate:
-    from poisonproof.cli.deployed import around_truth  # noqa: PLC0415  a fast --help
-    from poisonproof.cli.tables import labels_in, numbers_in, read_table  # noqa: PLC0415
+class _Question(NamedTuple):
+    """When a prediction is right: within so much of a column's number, or, without, at its class."""
 
-    name = target or deployed.target.name
+    target: str
+    within: float | None
+    relative: bool
+
+    def record(self) -> dict[str, Any]:
+        """What a document says of it."""
+        return {} if self.within is None else self._asdict()
+
+    def notes(self) -> list[str]:
+        """What a person reads of it."""
+        if self.within is None:
+            return []
+        share = f"{100 * self.within:.6g}%" if self.relative else f"{self.within:.6g}"
+        return [f"Right: within {share} of {self.target}."]
+
+
+def _question(deployed: Deployed, target: str | None, within: float | None, *, relative: bool) -> _Question:
     if deployed.classifies and (within is not None or not relative):
         raise ParameterError(
             "--within and --absolute are about numbers, and this model predicts classes; leave them out"
         )
-    frame = read_table(path, deployed.schema.column_types | {name: str if deployed.classifies else float})
-    X = deployed.schema.transform(frame)
-    if deployed.classifies:
-        return deployed.certify_classes(X, labels_in(frame, name))
     share = _WITHIN if within is None else within
-    return deployed.certify(X, *around_truth(numbers_in(frame, name, finite=True), share, relative=relative))
+    return _Question(target or deployed.target.name, None if deployed.classifies else share, relative)
 
 
-def _report(accuracy: CertifiedAccuracy, gate: dict[str, Any] | None) -> Report:
-    record = accuracy.to_dict()
+def _certified(deployed: Deployed, path: Path, asked: _Question) -> Certificate:
+    from poisonproof.cli.deployed import around_truth  # noqa: PLC0415  a fast --help
+    from poisonproof.cli.tables import labels_in, numbers_in, read_table  # noqa: PLC0415
+
+    frame = read_table(path, deployed.schema.column_types | {asked.target: float if asked.within is not None else str})
+    X = deployed.encode(frame)
+    if asked.within is None:
+        return deployed.certify_classes(X, labels_in(frame, asked.target))
+    truth = numbers_in(frame, asked.target, finite=True)
+    return deployed.certify(X, *around_truth(truth, asked.within, relative=asked.relative))
+
+
+def _report(accuracy: CertifiedAccuracy, asked: _Question, gate: dict[str, Any] | None) -> Report:
+    record = accuracy.to_dict() | asked.record()
     return Report(
         columns={"radius": record["radius"], "certified accuracy": record["certified_accuracy"], "sd": record["sd"]},
         document={"schema_version": DOCUMENT_VERSION, "kind": "evaluation"} | record | {"gate": gate},
-        notes=[accuracy.summary()],
+        notes=[accuracy.summary(), *asked.notes()],
+        repeated={name: record[name] for name in ("threat", "unit", "method")} | asked.record(),
     )

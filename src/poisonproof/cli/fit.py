@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, get_args
 
 import click
 
-from poisonproof.cli.models import CLASS_ESTIMATORS, ESTIMATORS, MODELS, Task, unfitted
+from poisonproof.cli.models import CLASS_ESTIMATORS, ESTIMATORS, LAYOUTS, MODELS, Task, unfitted
+from poisonproof.cli.options import classes_option, jobs_option
 from poisonproof.cli.report import DOCUMENT_VERSION, Report, output_options
 from poisonproof.errors import DataError, ParameterError, ThreatError
 from poisonproof.threat import Moves
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from poisonproof.schema import Schema, Target
     from poisonproof.store import Manifest
 
-__all__ = ["command"]
+__all__ = ["aimed", "command"]
 
 
 @click.command("fit")
@@ -36,6 +37,13 @@ __all__ = ["command"]
 )
 @click.option("--set", "settings", multiple=True, metavar="NAME=VALUE", help="A setting of the estimator; repeatable.")
 @click.option("--partitions", type=int, help="Number of submodels; odd for regression.  [default: 151]")
+@click.option("--spread", type=int, help="Submodels that train on each block; more than 1 overlap.  [default: 1]")
+@click.option("--layout", type=click.Choice(LAYOUTS), help="How overlapping blocks are shared.  [default: triples]")
+@click.option(
+    "--empty-value",
+    metavar="NUMBER|CLASS",
+    help="Vote where there are no rows, in the target's own units, or one of --classes.",
+)
 @click.option(
     "--threat", type=click.Choice(get_args(Moves)), help="What the attacker may do.  [default: insert+delete]"
 )
@@ -43,12 +51,12 @@ __all__ = ["command"]
 @click.option("--partition-by", type=click.Choice(["features", "row"]), help="What decides a row's block.")
 @click.option("--source-column", help="Column with each row's source; modifications then count sources.")
 @click.option("--key", type=int, help="Key of the hash that assigns rows to blocks.  [default: 0]")
-@click.option("--classes", metavar="A,B,…", help="All classes there may be.  [default: those in TRAIN, and any other]")
+@classes_option("those in TRAIN, and any other")
 @click.option(
     "--rule", type=click.Choice(["plurality", "runoff"]), help="How submodels elect a class.  [default: plurality]"
 )
 @click.option("--log-target", is_flag=True, help="Learn the target's logarithm.")
-@click.option("--jobs", type=int, help="Processes to use; -1 for all processors.  [default: 1]")
+@jobs_option("1")
 @click.option("-o", "--output", type=click.Path(path_type=Path), required=True, help="The model file to write.")
 @output_options
 def command(
@@ -68,14 +76,17 @@ def command(
     The model file carries the schema, so that certify and evaluate read tables as they come.
     """
     from poisonproof.cli.tables import column_of, labels_in, read_table  # noqa: PLC0415  a fast --help
+    from poisonproof.schema import Schema  # noqa: PLC0415
     from poisonproof.store import check_writable, data_digest, save, types_to_trust  # noqa: PLC0415
 
     check_writable(output)
     model = _unfitted(options, sourced=source_column is not None)
-    schema, goal = _schema(schema_path, target, log_target=log_target)
+    schema, goal = aimed(Schema.from_toml(schema_path), schema_path, target, log_target=log_target)
     classes = options["task"] == "classification"
     if classes and goal.transform is not None:
         raise ParameterError(f"a class has no {goal.transform}; leave --log-target and the target's transform out")
+    if not classes and options["empty_value"] is not None:
+        model.set_params(empty_value=_learnt_constant(goal, options["empty_value"]))
     types = schema.column_types | {goal.name: str if classes else float}
     # A source that is a feature too is read as the feature it is declared to be; its name is the same as text.
     frame = read_table(train, ({source_column: str} if source_column else {}) | types)
@@ -97,8 +108,13 @@ def _unfitted(options: dict[str, Any], *, sourced: bool) -> Any:  # noqa: ANN401
             f"--source-column was given, but --model {options['kind']} counts rows: one source can insert any number "
             "of neighbours, so against insertions no certificate exists; use --model ensemble"
         )
+    if options["layout"] is not None and options["spread"] in (None, 1):
+        raise ParameterError(f"--layout {options['layout']} says how blocks are shared; give a --spread above 1 too")
     given = {
         "n_partitions": options["partitions"],
+        "spread": options["spread"],
+        "layout": options["layout"],
+        "empty_value": options["empty_value"],
         "threat": options["threat"],
         "max_cost": options["max_cost"],
         "partition_by": "source" if sourced else partition_by,
@@ -111,16 +127,24 @@ def _unfitted(options: dict[str, Any], *, sourced: bool) -> Any:  # noqa: ANN401
     return unfitted(options["kind"], chosen, options["estimator"], options["settings"], options["task"])
 
 
+def _learnt_constant(goal: Target, given: str) -> float:
+    """The declared vote on the scale on which the target is learnt."""
+    try:
+        return float(goal.encode([float(given)])[0])
+    except ValueError:
+        kind = f"a finite number that has a {goal.transform}" if goal.transform else "a finite number"
+        raise ParameterError(f"--empty-value {given} must be {kind}, in the units of {goal.name!r}") from None
+
+
 def _plain(options: dict[str, Any]) -> dict[str, Any]:
     """The options that were given, as JSON has them."""
     return {name: list(value) if isinstance(value, tuple) else value for name, value in options.items() if value}
 
 
-def _schema(path: Path, target: str | None, *, log_target: bool) -> tuple[Schema, Target]:
-    """The schema in the file, and the target it ends up with."""
+def aimed(declared: Schema, path: Path, target: str | None, *, log_target: bool) -> tuple[Schema, Target]:
+    """The schema declared in a file, and its target, once the command line has had its say about that."""
     from poisonproof.schema import Schema, Target  # noqa: PLC0415  a fast --help
 
-    declared = Schema.from_toml(path)
     goal: Target | None = declared.target
     if target is not None and (goal is None or goal.name != target):
         goal = Target(target)

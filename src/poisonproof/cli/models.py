@@ -12,7 +12,17 @@ from poisonproof.errors import ParameterError
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-__all__ = ["CLASS_ESTIMATORS", "CLASS_MODELS", "ESTIMATORS", "MODELS", "ModelKind", "Task", "unfitted"]
+__all__ = [
+    "CLASS_ESTIMATORS",
+    "CLASS_MODELS",
+    "ESTIMATORS",
+    "LAYOUTS",
+    "MODELS",
+    "OPTIONS",
+    "ModelKind",
+    "Task",
+    "unfitted",
+]
 
 Task = Literal["regression", "classification"]
 Entry = TypeVar("Entry")
@@ -38,16 +48,20 @@ class ModelKind:
     defaults: Mapping[str, Any] = field(default_factory=dict)
 
 
+# As poisonproof.layout has them, which a fast --help does not import.
+LAYOUTS: Final = ("triples", "paired", "fano", "plane", "random")
+_ENSEMBLE: Final = ("n_partitions", "spread", "layout", "empty_value")
+
 MODELS: Final[dict[str, ModelKind]] = {
     "ensemble": ModelKind(
         "poisonproof.ensemble:CertifiedRegressor",
-        takes=("n_partitions", "threat", "max_cost", "partition_by", "key", "n_jobs"),
+        takes=(*_ENSEMBLE, "threat", "max_cost", "partition_by", "key", "n_jobs"),
         defaults={"n_partitions": 151},
     ),
     "neighbors": ModelKind("poisonproof.neighbors:CertifiedNeighborsRegressor", takes=("threat", "key", "n_jobs")),
-    "radius": ModelKind("poisonproof.neighbors:CertifiedRadiusRegressor", takes=("threat", "n_jobs")),
-    "kernel": ModelKind("poisonproof.neighbors:CertifiedKernelRegressor", takes=("threat", "n_jobs")),
-    "forest": ModelKind("poisonproof.forest:CertifiedForestRegressor", takes=("threat", "key")),
+    "radius": ModelKind("poisonproof.neighbors:CertifiedRadiusRegressor", takes=("empty_value", "threat", "n_jobs")),
+    "kernel": ModelKind("poisonproof.neighbors:CertifiedKernelRegressor", takes=("empty_value", "threat", "n_jobs")),
+    "forest": ModelKind("poisonproof.forest:CertifiedForestRegressor", takes=("empty_value", "threat", "key")),
 }
 
 ESTIMATORS: Final[dict[str, str]] = {
@@ -64,14 +78,18 @@ ESTIMATORS: Final[dict[str, str]] = {
 CLASS_MODELS: Final[dict[str, ModelKind]] = {
     "ensemble": ModelKind(
         "poisonproof.ensemble:CertifiedClassifier",
-        takes=("n_partitions", "threat", "max_cost", "partition_by", "key", "n_jobs", "classes", "rule"),
+        takes=(*_ENSEMBLE, "threat", "max_cost", "partition_by", "key", "n_jobs", "classes", "rule"),
         defaults={"n_partitions": 151},
     ),
     "neighbors": ModelKind(
         "poisonproof.neighbors:CertifiedNeighborsClassifier", takes=("threat", "key", "n_jobs", "classes")
     ),
-    "radius": ModelKind("poisonproof.neighbors:CertifiedRadiusClassifier", takes=("threat", "n_jobs", "classes")),
-    "kernel": ModelKind("poisonproof.neighbors:CertifiedKernelClassifier", takes=("threat", "n_jobs", "classes")),
+    "radius": ModelKind(
+        "poisonproof.neighbors:CertifiedRadiusClassifier", takes=("empty_value", "threat", "n_jobs", "classes")
+    ),
+    "kernel": ModelKind(
+        "poisonproof.neighbors:CertifiedKernelClassifier", takes=("empty_value", "threat", "n_jobs", "classes")
+    ),
 }
 
 CLASS_ESTIMATORS: Final[dict[str, str]] = {
@@ -86,8 +104,11 @@ CLASS_ESTIMATORS: Final[dict[str, str]] = {
 # A search tree is built by compiled code that trusts what stands in a file; without one there is nothing to trust.
 _SETTINGS: Final[dict[str, dict[str, Any]]] = {"knn": {"algorithm": "brute"}}
 # What the command calls the parameters of a model.
-_OPTIONS: Final = {
+OPTIONS: Final = {
     "n_partitions": "--partitions",
+    "spread": "--spread",
+    "layout": "--layout",
+    "empty_value": "--empty-value",
     "threat": "--threat",
     "max_cost": "--max-cost",
     "partition_by": "--partition-by",
@@ -127,11 +148,9 @@ def unfitted(
     if stray := next((name for name in given if name not in chosen.takes), None):
         others = "" if task == "regression" else " for classification"
         if task == "regression" and stray in ("classes", "rule"):
-            raise ParameterError(f"{_OPTIONS[stray]} is about classes; give --task classification too")
-        known = ", ".join(_OPTIONS.get(name, name) for name in chosen.takes)
-        raise ParameterError(f"--model {kind}{others} has no use for {_OPTIONS[stray]}; it takes {known}")
-    if given.get("n_jobs", 1) < 1 and given["n_jobs"] != -1:
-        raise ParameterError(f"--jobs {given['n_jobs']} must be at least 1, or -1 for all processors")
+            raise ParameterError(f"{OPTIONS[stray]} is about classes; give --task classification too")
+        known = ", ".join(OPTIONS.get(name, name) for name in chosen.takes)
+        raise ParameterError(f"--model {kind}{others} has no use for {OPTIONS[stray]}; it takes {known}")
     model = _named(chosen.where)(**{**chosen.defaults, **given})
     if "estimator" in model.get_params(deep=False):
         name = estimator or _USUAL[task]

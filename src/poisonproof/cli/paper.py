@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from poisonproof.cli.options import jobs_option
 from poisonproof.cli.report import DOCUMENT_VERSION, Report, output_options
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ _OUT = Path("poisonproof-paper")
     "--formula", type=click.Choice(["proved", "paper"]), default="proved", help="Radii of OCR; paper: unsound."
 )
 @click.option("--synthetic-rows", type=int, default=0, help="Make up so many rows in place of the weather's.")
-@click.option("--jobs", type=int, help="Processes to use.  [default: all processors]")
+@jobs_option("all processors")
 @click.option("--data-dir", type=click.Path(path_type=Path, file_okay=False), help="The data folder.")
 @click.option("--out", type=click.Path(path_type=Path, file_okay=False), default=_OUT, show_default=True)
 @click.option("--from", "given", type=click.Path(path_type=Path), help="Run nothing: the pages of this results.json.")
@@ -136,18 +137,23 @@ def _run(plans: list[Plan], out: Path, jobs: int | None, data_dir: Path | None) 
 def _report(results: Results) -> Report:
     compared, beaten = results.compared(), results.beaten()
     rows: list[tuple[Any, ...]] = [
-        (row.dataset, row.n_partitions, row.radius, row.method, row.mean, row.sd, row.published, row.published_sd)
-        for row in compared
+        (*row[:3], row.method, row.threat, row.mean, row.sd, row.published, row.published_sd) for row in compared
     ]
     rows += [
-        (row.dataset, row.n_partitions, row.radius, f"ours, {row.preset} radii", row.mean, row.sd, row.published, None)
-        for row in beaten
+        (*row[:3], f"ours, {row.preset} radii", row.threat, row.mean, row.sd, row.published, None) for row in beaten
     ]
-    names = ("data set", "partitions", "radius", "method", "certified accuracy", "sd", "published", "published sd")
+    names = (
+        *("data set", "partitions", "radius", "method", "threat"),
+        *("certified accuracy", "sd", "published", "published sd"),
+    )
     columns = {name: [row[place] for row in rows] for place, name in enumerate(names)}
     notes = [f"{series.dataset}: SYNTHETIC rows" for series in results.series if series.synthetic]
     notes += [f"{series.dataset}: {series.method} by the published formula is NOT SOUND" for series in results.series
               if series.unsound]  # fmt: skip
+    if not rows:
+        notes.append(
+            "The paper has no figures for these settings; all radii are in results/curves.csv and results.json."
+        )
     if compared:
         inside = sum(row.agrees for row in compared)
         notes.append(f"{inside} of {len(compared)} figures lie within two published standard deviations.")

@@ -53,6 +53,8 @@ class Report:
         What stands above it.
     outward : mapping of str to str
         Columns with ends of what was proved, and how :mod:`decimal` calls the way to round them where people read them.
+    repeated : mapping
+        What holds for the whole table, and stands in every row where programs read it.
     """
 
     columns: Mapping[str, Sequence[Any]]
@@ -61,6 +63,7 @@ class Report:
     title: str = ""
     # Sound because a table says no more than was proved.
     outward: Mapping[str, str] = field(default_factory=lambda: {"lower": ROUND_FLOOR, "upper": ROUND_CEILING})
+    repeated: Mapping[str, Any] = field(default_factory=dict)
 
     def emit(self, form: str | None, path: Path | None = None) -> None:
         """Write in this format to standard output, or to a file, whole or not at all."""
@@ -92,8 +95,9 @@ class Report:
     def _csv(self) -> str:
         text = io.StringIO()
         writer = csv.writer(text, lineterminator="\n")
-        writer.writerow(self.columns)
-        writer.writerows([["" if cell is None else cell for cell in row] for row in self._rows()])
+        writer.writerow([*self.columns, *self.repeated])
+        rows = [(*row, *self.repeated.values()) for row in self._rows()]
+        writer.writerows([["" if cell is None else cell for cell in row] for row in rows])
         return text.getvalue()
 
     def _markdown(self) -> str:

@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from poisonproof.cli.report import DOCUMENT_VERSION, Report, output_options
+from poisonproof.errors import FileError, ParameterError
 
 __all__ = ["command"]
 
@@ -19,6 +20,7 @@ __all__ = ["command"]
 @click.option(
     "-o", "--output", type=click.Path(path_type=Path), default=Path("schema.toml"), show_default=True, help="Where to."
 )
+@click.option("--force", is_flag=True, help="Replace the file if there is one, whatever was corrected in it.")
 @output_options
 def command(
     trusted: Path,
@@ -27,6 +29,7 @@ def command(
     log_target: bool,
     max_categories: int,
     output: Path,
+    force: bool,
     form: str | None,
 ) -> None:
     """Propose an encoding from TRUSTED, a CSV or Parquet file of rows that no attacker can touch.
@@ -35,11 +38,14 @@ def command(
     another is read. Read the file and correct it before use.
     """
     from poisonproof.cli.tables import read_table  # noqa: PLC0415  a fast --help
-    from poisonproof.errors import ParameterError  # noqa: PLC0415
     from poisonproof.schema import propose_schema  # noqa: PLC0415
+    from poisonproof.store import check_writable  # noqa: PLC0415
 
     if log_target and target is None:
         raise ParameterError("--log-target needs --target, the column to predict")
+    check_writable(output)
+    if output.exists() and not force:
+        raise FileError(f"{output} exists, and may hold corrections; name another with -o, or give --force")
     proposed = propose_schema(
         read_table(trusted),
         target=target,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from contextlib import contextmanager
+from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -36,12 +37,13 @@ def read_table(path: Path, types: Mapping[str, type] | None = None) -> Any:  # n
     """
     polars = _polars()
     try:
-        path.open("rb").close()  # says what is wrong with a path more plainly than polars does
         if path.suffix.lower() in _PARQUET_SUFFIXES:
+            path.open("rb").close()  # says what is wrong with a path more plainly than polars does
             with _quiet():
                 frame = polars.read_parquet(path)
         else:
-            frame = _read_csv(polars, path, types or {})
+            content = path.read_bytes() if path.is_file() or path.is_dir() else _drained(path)
+            frame = _read_csv(polars, path, content, types or {})
     except OSError as error:
         raise FileError(f"{path} cannot be read: {error.strerror or error}") from None
     except (polars.exceptions.PolarsError, polars.exceptions.PanicException) as error:
@@ -89,25 +91,47 @@ def labels_in(frame: Any, name: str) -> NDArray[Any]:  # noqa: ANN401  a polars 
     return np.array([str(cell).lower() if isinstance(cell, bool) else str(cell) for cell in cells])
 
 
-def _read_csv(polars: ModuleType, path: Path, types: Mapping[str, type]) -> Any:  # noqa: ANN401
+@cache
+def _drained(pipe: Path) -> bytes:
+    """What came out of a pipe, which can be read only once, and is asked for again with other types."""
+    return pipe.read_bytes()
+
+
+def _read_csv(polars: ModuleType, path: Path, content: bytes, types: Mapping[str, type]) -> Any:  # noqa: ANN401
     # Read as a row, because polars gives a name that stands twice another name without a word.
-    header = polars.read_csv(path, has_header=False, n_rows=1, infer_schema=False).row(0)
-    if twice := [name for name in header if name is not None and header.count(name) > 1]:
-        raise DataError(f"{path} has the column {twice[0]!r} {header.count(twice[0])} times; rename all but one")
+    header = polars.read_csv(content, has_header=False, n_rows=1, infer_schema=False).row(0)
+    _check_header(path, header)
     readers = {float: polars.Float64, str: polars.String}
     overrides = {name: readers[kind] for name, kind in types.items() if name in header}
     try:
-        return polars.read_csv(path, schema_overrides=overrides, infer_schema_length=None)
+        frame = polars.read_csv(content, schema_overrides=overrides, infer_schema_length=None)
     except polars.exceptions.ComputeError:
-        _check_numbers(polars, path, [name for name, reader in overrides.items() if reader == polars.Float64])
+        texts = polars.read_csv(content, infer_schema=False)
+        _check_numbers(polars, path, texts, [name for name, reader in overrides.items() if reader == polars.Float64])
         raise
+    return _without_blank_end(frame)
 
 
-def _check_numbers(polars: ModuleType, path: Path, names: Sequence[str]) -> None:
+def _check_header(path: Path, header: Sequence[str | None]) -> None:
+    if twice := [name for name in header if name is not None and header.count(name) > 1]:
+        raise DataError(f"{path} has the column {twice[0]!r} {header.count(twice[0])} times; rename all but one")
+    for mark, said in ((";", "';'"), ("\t", "tabs")):
+        if len(header) == 1 and mark in (header[0] or ""):
+            raise FileError(f"{path} seems to be separated by {said}; write it with commas")
+
+
+def _without_blank_end(frame: Any) -> Any:  # noqa: ANN401  a polars frame
+    """The rows up to the last that holds anything; in a single column a blank line is a missing value."""
+    count = len(frame)
+    while frame.width > 1 and count and all(cell is None for cell in frame.row(count - 1)):
+        count -= 1
+    return frame.head(count)
+
+
+def _check_numbers(polars: ModuleType, path: Path, texts: Any, names: Sequence[str]) -> None:  # noqa: ANN401
     """Name the first cell that is no number in a column of numbers, if there is one."""
     from poisonproof.schema.cells import row_phrase, shown  # noqa: PLC0415  scikit-learn only where rows are read
 
-    texts = polars.read_csv(path, infer_schema=False)
     for name in names:
         stray = (texts[name].is_not_null() & texts[name].cast(polars.Float64, strict=False).is_null()).to_numpy()
         if stray.any():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import shlex
 from functools import partial
 from hashlib import blake2b
@@ -11,9 +12,10 @@ from typing import TYPE_CHECKING, Any, Final, Literal, get_args
 
 import click
 
-from poisonproof.cli.models import CLASS_ESTIMATORS, CLASS_MODELS, ESTIMATORS, MODELS, Task, unfitted
+from poisonproof.cli.models import CLASS_ESTIMATORS, CLASS_MODELS, ESTIMATORS, MODELS, OPTIONS, Task, unfitted
+from poisonproof.cli.options import SHARE, classes_option, jobs_option
 from poisonproof.cli.report import DOCUMENT_VERSION, Report, output_options
-from poisonproof.errors import ParameterError
+from poisonproof.errors import FileError, ParameterError
 from poisonproof.threat import Moves
 
 if TYPE_CHECKING:
@@ -37,16 +39,6 @@ _PUBLISHED: Final = {
     "regression": ("ridge", "boosted-trees", "neighbors"),
     "classification": ("ridge", "neighbors"),
 }
-_OPTIONS: Final = {  # of fit, by the parameters that they set
-    "n_partitions": "--partitions",
-    "threat": "--threat",
-    "max_cost": "--max-cost",
-    "partition_by": "--partition-by",
-    "key": "--key",
-    "classes": "--classes",
-    "rule": "--rule",
-    "n_jobs": "--jobs",
-}
 _ALWAYS: Final = frozenset({"key", "n_jobs"})  # parameters that models without them have no need of
 _HONEST: Final = (
     "These settings were chosen on trusted rows, which keeps proofs honest: chosen on rows that an attacker can touch, "
@@ -54,24 +46,11 @@ _HONEST: Final = (
 )
 
 
-class _Share(click.ParamType):  # type: ignore[type-arg]  # not generic in all of click's releases
-    """A number, or a percentage."""
-
-    name = "share"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:  # noqa: ANN401
-        text = str(value)
-        try:
-            return float(text[:-1]) / 100 if text.endswith("%") else float(text)
-        except ValueError:
-            self.fail(f"{text!r} must be a share, such as 0.15 or 15%", param, ctx)
-
-
 @click.command("tune")
 @click.argument("trusted", type=click.Path(path_type=Path))
 @click.option("--target", help="The column to predict.  [default: the schema's target]")
 @click.option("--radius", type=int, required=True, help="The radius that predictions should withstand.")
-@click.option("--within", type=_Share(), help="Allowed error, as a share of the target, such as 0.15 or 15%.")
+@click.option("--within", type=SHARE, help="Allowed error, as a share of the target, such as 0.15 or 15%.")
 @click.option("--absolute", is_flag=True, help="--within is in the target's units, not a share.")
 @click.option("--train-rows", type=int, help="Rows that will be trained on.  [default: as many as are trusted]")
 @click.option(
@@ -94,9 +73,7 @@ class _Share(click.ParamType):  # type: ignore[type-arg]  # not generic in all o
 @click.option("--max-cost", type=int, help="Costs of moving a submodel to look for.  [default: 1]")
 @click.option("--partition-by", type=click.Choice(["features", "row"]), help="What decides a row's block.")
 @click.option("--key", type=int, help="Key of the hash that assigns rows to blocks.  [default: 0]")
-@click.option(
-    "--classes", metavar="A,B,…", help="All classes there may be.  [default: those in TRUSTED, and any other]"
-)
+@classes_option("those in TRUSTED, and any other")
 @click.option(
     "--rule", type=click.Choice(["plurality", "runoff"]), help="How submodels elect a class.  [default: plurality]"
 )
@@ -106,7 +83,7 @@ class _Share(click.ParamType):  # type: ignore[type-arg]  # not generic in all o
 @click.option("--timeout", type=float, metavar="SECONDS", help="Begin no trial after so long.")
 @click.option("--folds", type=int, default=5, show_default=True, help="Trusted rows are cut into so many.")
 @click.option("--seed", type=int, default=0, show_default=True, help="What the search draws from.")
-@click.option("--jobs", type=int, help="Processes to use; -1 for all processors.  [default: 1]")
+@jobs_option("1")
 @click.option("--out", type=click.Path(path_type=Path, file_okay=False), default=_OUT, show_default=True)
 @output_options
 def command(
@@ -127,30 +104,50 @@ def command(
     """
     from poisonproof.tune import Tuned, trials  # noqa: PLC0415  a fast --help
 
+    _check(asked | {"max_trials": max_trials, "timeout": timeout, "seed": seed})
     schema, goal, place, rows = _read(trusted, out, asked)
     families = _families(asked, schema, rows)
+    _keep(schema, place)
     done: list[Tried] = []
+    journal = out / "trials.journal"
     try:
-        journal = out / "trials.journal"
         found = trials(families, rows, max_trials=max_trials, timeout=timeout, seed=seed, journal=journal)
         done.extend(found)
     except KeyboardInterrupt:
         click.echo(_left(done, max_trials, out), err=True)
         raise
+    except OSError as error:
+        said = f"{error.filename or journal}: {error.strerror or error}"
+        raise FileError(f"{said}; {_left(done, max_trials, out)}") from None
     _report(Tuned(families, done), rows, goal, asked | {"schema_path": place}).emit(form)
+
+
+def _check(asked: Mapping[str, Any]) -> None:
+    """Refuse what can be seen to be wrong before anything is read or written."""
+    for name, least in (("radius", 0), ("max_trials", 1), ("folds", 2), ("seed", 0)):
+        if asked[name] < least:
+            raise ParameterError(f"--{name.replace('_', '-')} {asked[name]} must be at least {least}")
+    within, timeout, classes = asked["within"], asked["timeout"], asked["task"] == "classification"
+    if timeout is not None and not timeout > 0:
+        raise ParameterError(f"--timeout {timeout:g} must be above 0 seconds")
+    if classes and (within is not None or asked["absolute"]):
+        raise ParameterError(
+            "--within and --absolute are about numbers, and this task is about classes; leave them out"
+        )
+    if not classes and within is None:
+        raise ParameterError("--within is missing; say how far from its target a prediction may be, as in --within 15%")
+    if within is not None and not 0 <= within < math.inf:
+        raise ParameterError(f"--within {within:g} must be a finite number of at least 0")
 
 
 def _read(path: Path, out: Path, asked: Mapping[str, Any]) -> tuple[Schema, Target, Path, HoldOut]:
     """The encoding, the target, where the encoding is declared, and the trusted rows."""
     from poisonproof.cli.deployed import _learnt, around_truth  # noqa: PLC0415  a fast --help
-    from poisonproof.cli.fit import _schema  # noqa: PLC0415
     from poisonproof.cli.tables import labels_in, numbers_in, read_table  # noqa: PLC0415
     from poisonproof.holdout import HoldOut  # noqa: PLC0415
 
     classes = asked["task"] == "classification"
-    _check(asked, classes=classes)
-    place = asked["schema_path"] or _proposed(path, out, asked, classes=classes)
-    schema, goal = _schema(place, asked["target"], log_target=asked["log_target"])
+    schema, goal, place = _declared(path, out, asked, classes=classes)
     if classes and goal.transform is not None:
         raise ParameterError(f"a class has no {goal.transform}; leave --log-target and the target's transform out")
     frame = read_table(path, schema.column_types | {goal.name: str if classes else float})
@@ -169,19 +166,24 @@ def _read(path: Path, out: Path, asked: Mapping[str, Any]) -> tuple[Schema, Targ
     return schema, goal, place, fold(X, learnt, lower=lower, upper=upper)
 
 
-def _check(asked: Mapping[str, Any], *, classes: bool) -> None:
-    if asked["radius"] < 0:
-        raise ParameterError(f"--radius {asked['radius']} must be at least 0")
-    if classes and (asked["within"] is not None or asked["absolute"]):
-        raise ParameterError(
-            "--within and --absolute are about numbers, and this task is about classes; leave them out"
-        )
-    if not classes and asked["within"] is None:
-        raise ParameterError("--within is missing; say how far from its target a prediction may be, as in --within 15%")
+def _declared(path: Path, out: Path, asked: Mapping[str, Any], *, classes: bool) -> tuple[Schema, Target, Path]:
+    """The encoding, the target, and the file: one that is there, or one for what is proposed from the trusted rows."""
+    from poisonproof.cli.fit import aimed  # noqa: PLC0415  a fast --help
+    from poisonproof.schema import Schema  # noqa: PLC0415
+
+    place = asked["schema_path"]
+    if place is None:
+        proposed = _proposed(path, asked, classes=classes)
+        digest = blake2b(repr((proposed.columns, proposed.target)).encode(), digest_size=4).hexdigest()
+        place = out / f"schema-{digest}.toml"
+        # One that was written before may have been corrected.
+        schema = Schema.from_toml(place) if place.exists() else proposed
+    else:
+        schema = Schema.from_toml(place)
+    return *aimed(schema, place, asked["target"], log_target=asked["log_target"]), place
 
 
-def _proposed(path: Path, out: Path, asked: Mapping[str, Any], *, classes: bool) -> Path:
-    """A schema proposed from the trusted rows, in a file of its own; one that is there already stays as it is."""
+def _proposed(path: Path, asked: Mapping[str, Any], *, classes: bool) -> Schema:
     from poisonproof.cli.tables import read_table  # noqa: PLC0415  a fast --help
     from poisonproof.schema import propose_schema  # noqa: PLC0415
 
@@ -189,14 +191,15 @@ def _proposed(path: Path, out: Path, asked: Mapping[str, Any], *, classes: bool)
         raise ParameterError("--target is missing; name the column to predict, or give a --schema that declares it")
     table = read_table(path, {asked["target"]: str if classes else float})
     transform: Literal["log"] | None = "log" if asked["log_target"] else None
-    proposed = propose_schema(table, target=asked["target"], target_transform=transform)
-    digest = blake2b(repr((proposed.columns, proposed.target)).encode(), digest_size=4).hexdigest()
-    place = out / f"schema-{digest}.toml"
+    return propose_schema(table, target=asked["target"], target_transform=transform)
+
+
+def _keep(schema: Schema, place: Path) -> None:
+    """Write a proposed schema; one that is there stays as it is."""
     if not place.exists():
-        out.mkdir(parents=True, exist_ok=True)
-        proposed.to_toml(place)
+        place.parent.mkdir(parents=True, exist_ok=True)
+        schema.to_toml(place)
         click.echo(f"Proposed the encoding in {place}; correct it, or give your own with --schema.", err=True)
-    return place
 
 
 def _families(asked: Mapping[str, Any], schema: Schema, rows: HoldOut) -> dict[str, Family]:
@@ -278,10 +281,10 @@ def _line(tried: Tried, goal: Target, asked: Mapping[str, Any]) -> list[str]:
     words += ["--log-target"] if asked["log_target"] else []
     words += ["--task", asked["task"], "--model", kind, *(["--estimator", estimator] if estimator else [])]
     options = {key: value for key, value in _given(asked).items() if key in takes} | {
-        key: value for key, value in tried.settings.items() if key in _OPTIONS
+        key: value for key, value in tried.settings.items() if key in OPTIONS
     }
     for key, value in options.items():
-        words += [_OPTIONS[key], ",".join(value) if key == "classes" else str(value)]
+        words += [OPTIONS[key], ",".join(value) if key == "classes" else str(value)]
     for setting in (*asked["settings"], *_settings(tried)):
         words += ["--set", setting]
     return [*words, "-o", "model.poisonproof"]
@@ -290,7 +293,7 @@ def _line(tried: Tried, goal: Target, asked: Mapping[str, Any]) -> list[str]:
 def _settings(tried: Tried) -> Iterator[str]:
     """What was searched, as --set takes it."""
     for key, value in tried.settings.items():
-        if key not in _OPTIONS:
+        if key not in OPTIONS:
             text = value if isinstance(value, str) else json.dumps(value, separators=(",", ":"))
             yield f"{key.removeprefix('estimator__')}={text}"
 

@@ -54,6 +54,11 @@ class Series:
         return any("NOT SOUND" in trial["certified_by"] for trial in self.trials)
 
     @property
+    def threat(self) -> str:
+        """What the attacker may do, or "none" where nothing is certified."""
+        return str(self.trials[0]["threat"])
+
+    @property
     def thresholds(self) -> list[str]:
         """Which distances from the target were certified: "usual", and others."""
         return list(self.trials[0]["radii"])
@@ -83,6 +88,7 @@ class Compared(NamedTuple):
     sd: float | None
     published: float
     published_sd: float
+    threat: str
 
     @property
     def agrees(self) -> bool:
@@ -107,6 +113,7 @@ class Beaten(NamedTuple):
     n_trials: int
     published: float
     published_method: str
+    threat: str
 
     @property
     def gain(self) -> float:
@@ -178,7 +185,8 @@ class Results:
             series = self.find(dataset, method, shared)
             if series is not None:
                 mean, sd = series.accuracy(figure.radius)
-                yield Compared(dataset, figure.n_partitions, figure.radius, method, mean, sd, figure.mean, figure.sd)
+                where = (dataset, figure.n_partitions, figure.radius)
+                yield Compared(*where, method, mean, sd, figure.mean, figure.sd, series.threat)
 
     def beaten(self, *, deleted: bool = False) -> list[Beaten]:
         """The best published figure at every radius, with what our settings for that radius come to.
@@ -202,7 +210,7 @@ class Results:
             series = self.find(dataset, method)
             if series is not None:
                 found = (*series.accuracy(radius), len(series.trials))
-                yield Beaten(dataset, n_partitions, radius, chosen, *found, best.mean, best.method)
+                yield Beaten(dataset, n_partitions, radius, chosen, *found, best.mean, best.method, series.threat)
 
     def seconds(self) -> list[Seconds]:
         """How long training took, with weighing the submodels where that is part of it, and how long as published."""

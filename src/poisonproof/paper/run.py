@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import warnings
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from functools import cache
 from time import process_time
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -23,6 +23,7 @@ from poisonproof.paper.cells import OVERLAPPING, split_of
 from poisonproof.paper.keep import key_of
 from poisonproof.paper.models import encoding_of, model_of
 from poisonproof.store import data_digest
+from poisonproof.votes import deaf_workers
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator, Sequence
@@ -74,10 +75,11 @@ def run(
             waiting.append((cell, key))
         else:
             yield cell, kept
-    with _watched(len(waiting)) as tell:
+    with deaf_workers():
         finished = Parallel(n_jobs=jobs, return_as="generator_unordered")(
             delayed(_finish)(cell, key, keeper, data_dir) for cell, key in waiting
         )
+    with closing(finished), _watched(len(waiting)) as tell:
         for cell, outcome in finished:
             tell(cell)
             yield cell, outcome

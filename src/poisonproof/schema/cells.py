@@ -7,6 +7,7 @@ column: True, 1, 1.0, "1" and "1.0" are one category, and text is never a number
 
 from __future__ import annotations
 
+import math
 from decimal import Decimal
 from reprlib import repr as shown
 from typing import TYPE_CHECKING, Any, Final
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from poisonproof.errors import SchemaError
+from poisonproof.labels import ABSENT_TYPES, is_missing
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -31,6 +33,7 @@ __all__ = [
     "numbers_of",
     "row_phrase",
     "shown",
+    "strays_among_numbers",
 ]
 
 Label = str | bool | int | float
@@ -42,7 +45,6 @@ _UNSEEN: Final = -3
 EXACT: Final = 2**53  # floats hold every integer below
 _TRUTH: Final = {"False": "0", "True": "1"}
 _NUMBERS: Final = (int, float, np.bool_, np.integer, np.floating)
-_ABSENT_TYPES: Final = ("NoneType", "NAType", "NaTType")  # None, and what pandas writes for it
 
 
 def numbers_of(column: str, values: NDArray[Any]) -> NDArray[np.float64]:
@@ -105,9 +107,19 @@ def _number_text(text: str) -> str:
     return str(int(number)) if repr(number) == text and number.is_integer() else text
 
 
-def is_missing(cell: Any) -> bool:  # noqa: ANN401  a cell of any table
-    """Whether a cell is None, NaN, or pandas' NA or NaT."""
-    return type(cell).__name__ in _ABSENT_TYPES or (isinstance(cell, float | np.floating) and bool(np.isnan(cell)))
+def strays_among_numbers(cells: list[Any]) -> NDArray[np.bool_]:
+    """Where a cell is text that spells no number, ``(n_rows,)``; nowhere unless more than half of the cells do."""
+    texts = [isinstance(cell, str) and not _spells_number(cell) for cell in cells]
+    numbers = [not stray and not is_missing(cell) for stray, cell in zip(texts, cells, strict=True)]
+    booleans = any(isinstance(cell, bool | np.bool_) for cell in cells)
+    return np.array(texts, dtype=np.bool_) & (sum(texts) < sum(numbers)) & (not booleans)
+
+
+def _spells_number(text: str) -> bool:
+    try:
+        return math.isfinite(float(text)) and "_" not in text
+    except ValueError:
+        return False
 
 
 def row_phrase(rows: NDArray[np.bool_]) -> str:
@@ -129,7 +141,7 @@ def _code(column: str, cell: Any, lookup: Mapping[str, int]) -> int:  # noqa: AN
 
 def _checked_types(column: str, cells: list[Any], allowed: tuple[type, ...], expected: str) -> set[str]:
     types = set(map(type, cells))
-    strange = {kind for kind in types if not issubclass(kind, allowed) and kind.__name__ not in _ABSENT_TYPES}
+    strange = {kind for kind in types if not issubclass(kind, allowed) and kind.__name__ not in ABSENT_TYPES}
     if strange:
         row = next(row for row, cell in enumerate(cells) if type(cell) in strange)
         raise SchemaError(

@@ -146,6 +146,10 @@ class Category:
         """The names of the features it becomes."""
         return (*(f"{self.name}={_shown_label(category)}" for category in self.categories), *_indicator_name(self))
 
+    def undeclared(self, values: NDArray[Any]) -> NDArray[np.bool_]:
+        """Where a cell is none of the categories, and not missing either, ``(n_rows,)``."""
+        return codes_of(self.name, values, _lookup(self)) == UNKNOWN
+
     def encode(self, values: NDArray[Any], out: NDArray[np.float64]) -> None:
         """Write the features of each cell into ``out (n_rows, n_features)``."""
         codes, missing = _codes(self, values)

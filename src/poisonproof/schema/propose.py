@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 import numpy as np
 
 from poisonproof.errors import ParameterError, ParameterTypeError, SchemaError
-from poisonproof.schema.cells import is_missing, label_text, numbers_of
+from poisonproof.schema.cells import is_missing, label_text, numbers_of, row_phrase, shown, strays_among_numbers
 from poisonproof.schema.columns import Category, Numeric, Target
 from poisonproof.schema.tables import columns_of, names_in, near_phrase
 from poisonproof.schema.transformer import Schema
@@ -67,7 +67,8 @@ def propose_schema(
     Schema
         Numbers get a round range a little wider than what was seen; text and booleans get sorted categories. Columns
         with missing values get an indicator, and numbers a fill near the median. Columns that are constant, that name
-        or count the rows, or that hold neither numbers nor text are left out, with a warning.
+        or count the rows, that hold neither numbers nor text, or numbers with a few texts among them, are left out,
+        with a warning.
 
     Examples
     --------
@@ -84,6 +85,8 @@ def propose_schema(
     goal = None if target is None else Target(target, target_transform)
     if target is not None and target not in names:
         raise SchemaError(f"target {target!r} is not in the table{near_phrase(target, names)}")
+    if goal is not None:
+        _check_goal(goal, table)
     columns: list[Column] = []
     left_out: list[str] = []
     for name in names:
@@ -131,6 +134,8 @@ def _proposed(name: str, values: NDArray[Any], max_categories: int, too_many: st
     has_missing = len(cells) < len(values)
     if not _all_of(kinds, (str, *_NUMBERS, *_BOOLEANS)):
         raise _LeftOutError("neither numbers nor text")
+    if stray := _stray(values):
+        raise _LeftOutError(f"numbers, but for {stray}; blank such cells or correct them")
     counts = Counter(map(label_text, cells))
     if len(counts) < 2:
         raise _LeftOutError("constant")
@@ -139,6 +144,25 @@ def _proposed(name: str, values: NDArray[Any], max_categories: int, too_many: st
     if _all_of(kinds, _BOOLEANS):
         return Category(name, [False, True], indicator=has_missing)
     return Category(name, _chosen(name, counts, max_categories, too_many), indicator=has_missing)
+
+
+def _stray(values: NDArray[Any]) -> str | None:
+    """The texts among a column's numbers, if there are any: ``'NA' in row 2 and 1 more row``."""
+    cells = values.tolist()
+    strays = strays_among_numbers(cells)
+    return f"{shown(cells[int(strays.argmax())])} in {row_phrase(strays)}" if strays.any() else None
+
+
+def _check_goal(goal: Target, table: Table) -> None:
+    """An error now, and not when a model is trained, where a transform meets what is no number."""
+    if goal.transform is None:
+        return
+    (values,) = columns_of(table, [goal.name])
+    if stray := _stray(values):
+        raise SchemaError(
+            f"target {goal.name!r} holds numbers, but for {stray}, so it has no {goal.transform}; correct such cells"
+        )
+    numbers_of(goal.name, values)
 
 
 def _all_of(kinds: set[type], allowed: tuple[type, ...]) -> bool:

@@ -183,8 +183,11 @@ def _is_harmless(name: str) -> bool:
     # Functions are left out: a class only becomes an object, a function would be called.
     try:
         found = getattr(import_module(module), attribute, None)
-    except ImportError:
-        return False
+    except ImportError as error:
+        if isinstance(error, ModuleNotFoundError) and f"{module}.".startswith(f"{error.name}."):
+            return False  # there is no such module
+        text = f"{module} cannot be imported, so this installation is broken; install poisonproof and its needs again"
+        raise MissingExtraError(f"{text} ({first_line(error)})") from error
     # What a module merely imported may be somebody else's class, whatever name it is reached by.
     return isinstance(found, type) and found.__module__.startswith("poisonproof.")
 
