@@ -112,7 +112,7 @@ def test_settings_changed_in_place_are_refused() -> None:
         model.certify(X)
 
 
-@pytest.mark.parametrize("model", [each for each, _ in FAILING], ids=repr)
+@pytest.mark.parametrize("model", [each for each, _ in FAILING])
 def test_cells_that_are_no_numbers_are_named_in_one_sentence(model: Any) -> None:
     table = X, LABELS if "Classifier" in type(model).__name__ else X[:, 1]
     model.set_params(**type(model)().get_params()).fit(*table)

@@ -56,6 +56,7 @@ def test_a_radius_that_cannot_be_reached_is_none_of_the_rows(tmp_path: Path) -> 
     assert figures[50]["certified accuracy"] == 0
     assert figures[50]["published"] >= 0
     assert {figure["threat"] for figure in figures.values()} == {"insert+delete"}
+    assert {figure["data set"] for figure in figures.values()} == {"weather (SYNTHETIC rows)"}
     text = paper("weather", *options, "--data-dir", tmp_path, "--out", tmp_path / "out", "--format", "csv").stdout
     assert {row["threat"] for row in csv.DictReader(io.StringIO(text))} == {"insert+delete"}
 

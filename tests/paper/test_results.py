@@ -125,6 +125,9 @@ def test_made_up_rows_and_unsound_radii_are_marked(tmp_path: Path) -> None:
     page = (tmp_path / "results.md").read_text()
     assert "**SYNTHETIC rows" in page
     assert "OCR (51 partitions): **not sound**" in page
+    for file in (tmp_path / "results").glob("*.csv"):
+        head, *rows = csv.reader(file.read_text().splitlines())
+        assert all(row[0] == "weather (SYNTHETIC rows)" and "(NOT SOUND)" in str(row) for row in rows), (file, head)
     _, figure = next(figures_of(results))
     assert "SYNTHETIC" in figure.axes[0].get_title()
     assert [text.get_text() for text in figure.axes[0].get_legend().get_texts()] == ["OCR (NOT SOUND)"]

@@ -137,7 +137,17 @@ def _run(plans: list[Plan], out: Path, jobs: int | None, data_dir: Path | None) 
 def _report(results: Results) -> Report:
     compared, beaten = results.compared(), results.beaten()
     rows: list[tuple[Any, ...]] = [
-        (*row[:3], row.method, row.threat, row.mean, row.sd, row.published, row.published_sd) for row in compared
+        (
+            results.title_of(row.dataset),
+            *row[1:3],
+            results.method_of(row.dataset, row.method),
+            row.threat,
+            row.mean,
+            row.sd,
+            row.published,
+            row.published_sd,
+        )
+        for row in compared
     ]
     rows += [
         (*row[:3], f"ours, {row.preset} radii", row.threat, row.mean, row.sd, row.published, None) for row in beaten

@@ -13,7 +13,7 @@ import numpy as np
 from poisonproof.datasets import published_setup
 from poisonproof.errors import FileError
 from poisonproof.paper.pictures import figures_of
-from poisonproof.paper.tables import Table, tables_of
+from poisonproof.paper.tables import Table, marked, tables_of
 from poisonproof.store import write_then_rename
 
 if TYPE_CHECKING:
@@ -134,7 +134,8 @@ def _curve_rows(results: Results) -> Table:
         for radius in np.unique(np.linspace(0, max(most, 0) + 1, _STEPS).astype(int)).tolist():
             mean, sd = series.accuracy(radius)
             rows.append([series.dataset, series.method, series.n_partitions, radius, mean, sd])
-    return Table("curves", ["data set", "method", "partitions", "radius", "certified accuracy", "sd"], rows)
+    table = Table("curves", ["data set", "method", "partitions", "radius", "certified accuracy", "sd"], rows)
+    return marked(table, results)
 
 
 def _csv(table: Table) -> str:

@@ -38,7 +38,8 @@ def _curves(results: Results, dataset: str) -> Any:  # noqa: ANN401  a matplotli
     """A panel for each number of submodels, and one that shows neighbours to their end."""
     mine = [series for series in results.series if series.dataset == dataset and series.method != "baseline"]
     counts = sorted({series.n_partitions for series in mine} - {1})
-    panels = [(f"{dataset}, {count:,} partitions", count) for count in counts] + [(f"{dataset}, to the end", 1)]
+    name = results.title_of(dataset)
+    panels = [(f"{name}, {count:,} partitions", count) for count in counts] + [(f"{name}, to the end", 1)]
     figure, axes = _panels(len(panels))
     for ax, (title, count) in zip(axes, panels, strict=True):
         shown = [series for series in mine if series.n_partitions in {1, count} or count == 1]
@@ -47,7 +48,7 @@ def _curves(results: Results, dataset: str) -> Any:  # noqa: ANN401  a matplotli
         reach = _reach([series for series in shown if count == 1 or series.method not in _WHOLE_DATA])
         for series in shown:
             _draw(ax, series, "usual", reach, series.method + (" (NOT SOUND)" if series.unsound else ""))
-        ax.set_title(title + (" (SYNTHETIC rows)" if any(series.synthetic for series in shown) else ""))
+        ax.set_title(title)
     return figure
 
 
@@ -61,7 +62,7 @@ def _thresholds(results: Results, dataset: str) -> Any:  # noqa: ANN401  a matpl
                 ax, series, name, max(int(radii.max()) for t in series.thresholds for radii in series.radii(t)), within
             )
         parts = "" if series.method == "kNN-CR" else f", {series.n_partitions:,} partitions"
-        ax.set_title(f"{dataset}: {series.method}{parts}")
+        ax.set_title(f"{results.title_of(dataset)}: {results.method_of(dataset, series.method)}{parts}")
     return figure
 
 
@@ -75,7 +76,7 @@ def _solving(results: Results) -> Any:  # noqa: ANN401  a matplotlib figure
                      for trial in series.trials]  # fmt: skip
             if spent:
                 ax.hist(1000 * np.concatenate(spent), bins=np.logspace(-1, 4, 41).tolist(), alpha=0.6, label=method)
-        ax.set(xscale="log", xlabel="milliseconds to solve one row", ylabel="rows", title=name)
+        ax.set(xscale="log", xlabel="milliseconds to solve one row", ylabel="rows", title=results.title_of(name))
         ax.legend(frameon=False)
     return figure
 

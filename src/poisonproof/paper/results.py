@@ -165,6 +165,16 @@ class Results:
         """The data sets, in alphabetical order."""
         return sorted({series.dataset for series in self.series})
 
+    def title_of(self, dataset: str) -> str:
+        """The data set's name, with a word of warning where its rows were made up."""
+        made_up = any(series.synthetic for series in self.series if series.dataset == dataset)
+        return f"{dataset} (SYNTHETIC rows)" if made_up else dataset
+
+    def method_of(self, dataset: str, method: str) -> str:
+        """The method's name, with a word of warning where its radii can be too high."""
+        unsound = any(series.unsound for series in self.series if (series.dataset, series.method) == (dataset, method))
+        return f"{method} (NOT SOUND)" if unsound else method
+
     def find(self, dataset: str, method: Method, n_partitions: int = 1) -> Series | None:
         """The series of this name, if it was run."""
         named = (dataset, method, n_partitions)

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from poisonproof.paper.results import Beaten, Compared, Results
 
-__all__ = ["Table", "tables_of"]
+__all__ = ["Table", "marked", "tables_of"]
 
 _DASH: Final = "–"
 
@@ -44,7 +44,19 @@ def tables_of(results: Results) -> dict[str, Table]:
         _medians(results),
         _thresholds(results),
     ]
-    return {table.name: table for table in made if table.rows}
+    return {table.name: marked(table, results) for table in made if table.rows}
+
+
+def marked(table: Table, results: Results) -> Table:
+    """The table, with rows that were made up and radii that can be too high called so."""
+    by_method = table.head.index("method") if "method" in table.head else None
+    rows = []
+    for row in table.rows:
+        cells = [results.title_of(row[0]), *row[1:]]
+        if by_method is not None:
+            cells[by_method] = results.method_of(row[0], row[by_method])
+        rows.append(cells)
+    return table._replace(rows=rows)
 
 
 def _beaten(name: str, beaten: Sequence[Beaten]) -> Table:
@@ -70,7 +82,8 @@ def _reproduced(results: Results) -> Table:
             one = found["baseline"]
             rows.append([dataset, 1, "uncertified", _both(one), *[_DASH] * (len(REPRODUCED) - 1)])
         else:
-            cells = [_both(found[method]) if method in found else _DASH for method in REPRODUCED]
+            notes = {method: results.method_of(dataset, method).removeprefix(method) for method in REPRODUCED}
+            cells = [_both(found[method]) + notes[method] if method in found else _DASH for method in REPRODUCED]
             rows.append([dataset, n_partitions, radius, *cells])
     return Table("reproduced", ["data set", "partitions", "radius", *REPRODUCED], rows)
 
