@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 import pytest
@@ -12,11 +13,10 @@ from poisonproof.datasets import published_accuracy
 from poisonproof.errors import FileError
 from poisonproof.paper import Results, write_pages
 from poisonproof.paper.cells import Cell
+from poisonproof.paper.pages import page_of
 from poisonproof.paper.pictures import figures_of
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from poisonproof.paper import Method
 
 
@@ -130,10 +130,21 @@ def test_made_up_rows_and_unsound_radii_are_marked(tmp_path: Path) -> None:
         assert all(row[0] == "weather (SYNTHETIC rows)" and "(NOT SOUND)" in str(row) for row in rows), (file, head)
     _, figure = next(figures_of(results))
     assert "SYNTHETIC" in figure.axes[0].get_title()
-    assert [text.get_text() for text in figure.axes[0].get_legend().get_texts()] == ["OCR (NOT SOUND)"]
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["OCR (NOT SOUND)"]
 
 
 def test_nothing_is_written_where_nothing_can_be(results: Results, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(FileError, match="cannot be made"):
         write_pages(results, tmp_path / "file" / "out")
+
+
+def test_the_page_in_the_docs_is_made_of_the_results_beside_it() -> None:
+    docs = Path(__file__).parents[2] / "docs"
+    results = Results.read(docs / "results.json")
+    assert page_of(results, []).strip() == (docs / "results.md").read_text().split("## Pictures")[0].strip()
+    strict = results.beaten()
+    assert len(strict) == 75
+    assert all(row.gain > 0 for row in strict)
+    assert sum(row.gain for row in strict) / 75 >= 0.15
+    assert {len(series.trials) for series in results.series if series.method in ("PCR", "ours low")} == {10}

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from poisonproof.errors import MissingExtraError
-from poisonproof.paper.cells import OURS, OVERLAPPING
+from poisonproof.paper.cells import METHODS, OURS, OVERLAPPING
 from poisonproof.plot import CertifiedAccuracyDisplay
 from poisonproof.threat import Threat
 
@@ -22,6 +22,10 @@ _WHOLE_DATA: Final = ("kNN-CR", *OURS)
 _STEPS: Final = 300
 _WIDTH: Final = 4.2
 _HEIGHT: Final = 3.2
+_COLOURS: Final = (
+    *("tab:gray", "tab:blue", "tab:orange", "tab:green", "tab:red"),
+    *("tab:purple", "tab:brown", "tab:pink", "tab:olive", "tab:cyan"),
+)
 
 
 def figures_of(results: Results) -> Iterator[tuple[str, Any]]:
@@ -47,9 +51,10 @@ def _curves(results: Results, dataset: str) -> Any:  # noqa: ANN401  a matplotli
             shown = [series for series in mine if series.method in _WHOLE_DATA]
         reach = _reach([series for series in shown if count == 1 or series.method not in _WHOLE_DATA])
         for series in shown:
+            ax.set_prop_cycle(color=[_COLOURS[METHODS.index(series.method)]])  # one in all panels
             _draw(ax, series, "usual", reach, series.method + (" (NOT SOUND)" if series.unsound else ""))
         ax.set_title(title)
-    return figure
+    return _with_one_legend(figure)
 
 
 def _thresholds(results: Results, dataset: str) -> Any:  # noqa: ANN401  a matplotlib figure
@@ -63,7 +68,7 @@ def _thresholds(results: Results, dataset: str) -> Any:  # noqa: ANN401  a matpl
             )
         parts = "" if series.method == "kNN-CR" else f", {series.n_partitions:,} partitions"
         ax.set_title(f"{results.title_of(dataset)}: {results.method_of(dataset, series.method)}{parts}")
-    return figure
+    return _with_one_legend(figure)
 
 
 def _solving(results: Results) -> Any:  # noqa: ANN401  a matplotlib figure
@@ -88,6 +93,18 @@ def _draw(ax: Any, series: Series, threshold: str, reach: int, label: str) -> No
     moves = series.trials[0]["threat"]
     CertifiedAccuracyDisplay(steps, shares.mean(axis=0), spread, Threat(moves)).plot(ax=ax, label=label)
     ax.set_xlabel("modified training rows")
+
+
+def _with_one_legend(figure: Any) -> Any:  # noqa: ANN401  a matplotlib figure
+    """The figure with one legend beside all panels, where it covers no curve."""
+    named: dict[str, Any] = {}
+    for ax in figure.axes:
+        lines, labels = ax.get_legend_handles_labels()
+        named = dict(zip(labels, lines, strict=True)) | named
+        if ax.get_legend() is not None:
+            ax.get_legend().remove()
+    figure.legend(list(named.values()), list(named), loc="outside right upper", frameon=False)
+    return figure
 
 
 def _reach(shown: list[Series]) -> int:
