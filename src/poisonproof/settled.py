@@ -44,7 +44,8 @@ class Settled(BaseEstimator):
         for name, then in self._settled.items():
             now = getattr(self, name)
             if now is not then and _words(now) != _words(then):
-                raise ParameterError(f"{name} was {then!r} when the model was fitted and is {now!r} now; fit it again")
+                said = f"{name} was {_words(then)} when the model was fitted and is {_words(now)} now"
+                raise ParameterError(f"{said}; fit it again")
         rows = validate_data(self, X, dtype=np.float64, ensure_all_finite=False, reset=False)
         return canonical(_finite(rows))
 
