@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 import numpy as np
 
 from poisonproof.errors import DataError, ParameterError, ParameterTypeError
-from poisonproof.labels import one_by_one, spelling
+from poisonproof.labels import is_missing, one_by_one, spelling
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -23,7 +23,6 @@ PartitionBy = Literal["features", "row", "source"]
 
 _DIGEST_BYTES: Final = 16
 _CHUNK_ROWS: Final = 4096  # keeps the bytes being hashed in the cache
-_ABSENT_TYPES: Final = ("NoneType", "NAType", "NaTType")  # None, and what pandas writes for it
 
 
 def canonical(values: ArrayLike) -> NDArray[np.float64]:
@@ -103,7 +102,7 @@ def _words(digests: list[bytes]) -> NDArray[np.uint64]:
 
 
 def _source_name(group: object) -> str:
-    if type(group).__name__ in _ABSENT_TYPES or (isinstance(group, float | np.floating) and np.isnan(group)):
+    if is_missing(group):
         raise DataError("groups contains a missing source; every row needs the name of its source")
     # Sound because whoever reads the names from a file may get numbers, or text once some other row has a name: the
     # source of a row must not hang on that.

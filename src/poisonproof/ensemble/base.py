@@ -138,9 +138,9 @@ def _check_places(submodels: list[Submodel], tables: list[Rows]) -> None:
     if first is None:
         return
     rows = tables[first][0][:_ASKED]
-    votes, again = submodels[first].vote(rows), submodels[first].vote(rows[::-1])[::-1]
+    votes, turned = each(submodels[first].vote, [rows, rows[::-1]], None, "asking twice")
     # One rounding may make another class the best, so a few rows may differ.
-    if np.mean(~np.isclose(votes, again)) > _MOST_DIFFERENT:
+    if np.mean(~np.isclose(votes, turned[::-1])) > _MOST_DIFFERENT:
         raise ParameterError(
             f"estimator={submodels[first].estimator!r} gives a row another prediction in another place of the table, "
             "so no vote could be certified; use an estimator that draws no random numbers to predict"
